@@ -44,12 +44,17 @@ func (o Opener) Open(text string) (*Store, error) {
 	if len(urls) == 0 {
 		return nil, Errorf("the store's URL is empty: write %s", o.forms())
 	}
+	// All schemes come first: what looks like several URLs can be one whose password has a raw comma, and then no
+	// part of it may be in the error of a driver.
+	for i, u := range urls {
+		if _, err := o.driver(u); err != nil {
+			return nil, inList(err, i, urls)
+		}
+	}
 	s := &Store{}
 	for i, u := range urls {
 		n, err := o.openNode(u)
-		if err != nil && len(urls) > 1 {
-			err = Errorf("URL %d of %d: %s", i+1, len(urls), err.Error())
-		}
+		err = inList(err, i, urls)
 		if err == nil {
 			err = s.add(n)
 		}
@@ -61,24 +66,40 @@ func (o Opener) Open(text string) (*Store, error) {
 	return s, nil
 }
 
+// inList returns the error of URL i, which names the URL if there are several.
+func inList(err error, i int, urls []string) error {
+	if err == nil || len(urls) == 1 {
+		return err
+	}
+	return Errorf("URL %d of %d: %s", i+1, len(urls), err.Error())
+}
+
 func (o Opener) openNode(text string) (Node, error) {
+	d, err := o.driver(text)
+	if err != nil {
+		return nil, err
+	}
 	t, text, err := o.TLS.parameters(text)
 	if err != nil {
 		return nil, err
 	}
+	return d.Open(text, t)
+}
+
+// driver returns the driver for the scheme of a URL.
+func (o Opener) driver(text string) (Driver, error) {
 	scheme, _, ok := strings.Cut(text, "://")
 	if !ok {
-		return nil, Errorf("the store's URL has no scheme: write %s", o.forms())
+		return Driver{}, Errorf("the store's URL has no scheme: write %s", o.forms())
 	}
-	for _, d := range o.drivers() {
-		if d.Opens(scheme) {
-			return d.Open(text, t)
-		}
+	drivers := o.drivers()
+	if i := slices.IndexFunc(drivers, func(d Driver) bool { return d.Opens(scheme) }); i >= 0 {
+		return drivers[i], nil
 	}
 	if d := o.Unlinked(text); d != nil {
-		return nil, Errorf("this program cannot open %s, which needs %s", d.Name, Program)
+		return Driver{}, Errorf("this program cannot open %s, which needs %s", d.Name, Program)
 	}
-	return nil, Errorf("the store's URL has an unknown scheme: write %s", o.forms())
+	return Driver{}, Errorf("the store's URL has an unknown scheme: write %s", o.forms())
 }
 
 // Program is the name of the program that has all drivers.

@@ -110,6 +110,7 @@ func TestBadURLsSayWhatToWriteAndShowNoPassword(t *testing.T) {
 		"redis://:s3cret@host/x", "redis://host?nosuch=1", "redis://a,redis://:s3cret@b/x",
 		"redis+sentinel://:s3cret@a:1,b:2", "redis+cluster://:s3cret@a:1/4", "redis+cluster://a,,b",
 		"redis://:s3cret@a,redis://:s3cret@a/2", "redis://a,redis://b,redis://:s3cret@a:6379", "redis+sentinel://a,b/m,redis+sentinel://c,:s3cret@b/m",
+		"redis://0:/s3cret,://@", "redis://ann:1/s3cret,x://y@host", // a raw comma in a password, not two URLs
 	} {
 		_, err := Opener{}.Open(text)
 		if _, ok := errors.AsType[*Error](err); !ok {
