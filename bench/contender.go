@@ -66,7 +66,7 @@ var evalsha = []string{"evalsha"}
 func contenders() []contender {
 	return slices.Concat(commandContenders(), storeContenders(), []contender{
 		holdfastContender("holdfast"),
-		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
+		onRequestContexts(holdfastContender(ending)),
 		holdfastContender(lingering, holdfast.WithLinger(time.Second)),
 		holdfastRecording(),
 		holdfastReaders(reading),
@@ -88,6 +88,7 @@ func contenders() []contender {
 		redislockAutoPipeline("redislock on AutoPipeline", time.Millisecond),
 		rueidislockContender("rueidislock"),
 		evalshaFloor(),
+		evalshaEnding(evalshaThatEnds),
 		evalshaAutoPipeline(),
 		evalshaRueidis(),
 		scriptsFloor(),

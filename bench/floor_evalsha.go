@@ -11,6 +11,8 @@ import (
 // scripts.
 const emptyScript = "return 1"
 
+const evalshaThatEnds = "two bare EVALSHA, ctx that can end"
+
 // evalshaFloor calls the empty script twice through go-redis.
 func evalshaFloor() contender {
 	return contender{name: "two bare EVALSHA", role: floor, background: true, sends: evalsha,
@@ -57,6 +59,54 @@ func (l *evalshaLock) Lock(ctx context.Context) error {
 }
 
 func (l *evalshaLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
+
+// evalshaEnding calls it twice, each time with a return as soon as the ctx ends: go-redis does not look at a ctx while it waits for
+// a reply, so the call is made by another goroutine, which each caller keeps.
+func evalshaEnding(name string) contender {
+	return onRequestContexts(contender{name: name, role: floor, sends: evalsha,
+		open: func(s settings) (client, error) {
+			rdb := s.client()
+			c, err := loadEmpty(rdb, rdb)
+			return &endingClient{client: c, calls: make(chan func())}, err
+		}})
+}
+
+type endingClient struct {
+	client
+	calls chan func()
+}
+
+func (p *endingClient) lock(resource string) lock {
+	go func() {
+		for call := range p.calls {
+			call()
+		}
+	}()
+	return &endingLock{p.client.lock(resource), p.calls}
+}
+
+func (p *endingClient) close() {
+	close(p.calls)
+	p.client.close()
+}
+
+type endingLock struct {
+	lock
+	calls chan func()
+}
+
+func (l *endingLock) Lock(ctx context.Context) error {
+	done := make(chan error, 1)
+	l.calls <- func() { done <- l.lock.Lock(ctx) }
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *endingLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
 
 // evalshaRueidis calls it twice through rueidis.
 func evalshaRueidis() contender {

@@ -12,8 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
-// lingering is Holdfast with WithLinger.
-const lingering = "holdfast, WithLinger"
+// Variants of Holdfast.
+const (
+	lingering = "holdfast, WithLinger"
+	ending    = "holdfast, ctx that can end"
+)
 
 // Readers of an RWMutex, which share a lease, or each with one of its own.
 const (
