@@ -3,6 +3,7 @@ package cas_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -67,12 +68,72 @@ func crowd(t *testing.T, n int, rows bool) {
 	}
 	swaps := store.swapped.Load() + store.failed.Load()
 	t.Logf("%d turns, %d swaps of which %d failed, %d writes of other documents", sum, swaps, store.failed.Load(), store.others.Load())
-	if n >= 8 && swaps > 2*int64(sum) {
-		t.Errorf("%d turns took %d swaps, more than 2 each", sum, swaps)
+	// Without proposals there are some 600 turns, and those of 40 take 5 swaps each. With them, each swap succeeds in most runs.
+	if n >= 8 && (sum < 700 || swaps > 3*int64(sum)) {
+		t.Errorf("%d turns took %d swaps, want 700 turns at least, of 3 swaps at most", sum, swaps)
 	}
 	if slices.Min(turns) == 0 {
 		t.Errorf("a client had no turn: %v", turns)
 	}
+}
+
+// Of two processes one of which is farther from the store, so that it is later in each race, both have turns all the time.
+func TestFarRival(t *testing.T) {
+	for _, rows := range []bool{false, true} {
+		t.Run(fmt.Sprintf("locks of rows: %v", rows), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { farRival(t, rows) })
+		})
+	}
+}
+
+func farRival(t *testing.T, rows bool) {
+	store := newCommitting(rows)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var turns [2]int
+	var longest [2]time.Duration
+	var all sync.WaitGroup
+	for i := range turns {
+		all.Go(func() {
+			c, err := holdfast.New(cas.New(&farther{store, time.Duration(i) * oneWay}, 0))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			for ctx.Err() == nil {
+				began := time.Now()
+				if lease, err := c.Mutex("hot").Lock(ctx); err == nil {
+					turns[i]++
+					_ = lease.Release(context.Background())
+				}
+				longest[i] = max(longest[i], time.Since(began))
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("turns %v, longest waits %v, %d swaps failed", turns, longest, store.failed.Load())
+	if 2*slices.Min(turns[:]) < slices.Max(turns[:]) {
+		t.Errorf("turns: %v, one has more than twice as many as the other", turns)
+	}
+}
+
+// farther is a store that is farther away.
+type farther struct {
+	*committing
+	by time.Duration
+}
+
+func (s *farther) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	travel(s.by)
+	defer travel(s.by)
+	return s.committing.Read(ctx, reads)
+}
+
+func (s *farther) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	travel(s.by)
+	defer travel(s.by)
+	return s.committing.Swap(ctx, changes)
 }
 
 // Processes that withdraw their waiters at the same time lose few races to each other.
@@ -134,14 +195,14 @@ func newCommitting(rows bool) *committing {
 }
 
 func (s *committing) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
-	travel(oneWay)
-	defer travel(oneWay)
+	hop()
+	defer hop()
 	return s.Timed.Read(ctx, reads)
 }
 
 func (s *committing) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
-	travel(oneWay)
-	defer travel(oneWay)
+	hop()
+	defer hop()
 	if !s.rows {
 		travel(commit)
 		return s.swap(ctx, changes)
@@ -185,6 +246,9 @@ func (s *committing) row(k cas.Key) chan struct{} {
 	}
 	return s.locked[k]
 }
+
+// hop passes the time of a message. No two are equal, or two processes could tie in each race, and the same one win it.
+func hop() { travel(3*oneWay/4 + rand.N(oneWay/2)) }
 
 // travel passes time of a synctest bubble.
 func travel(d time.Duration) { <-time.After(d) }

@@ -266,6 +266,9 @@ func (e *Engine) read(w *writer) error {
 func (e *Engine) receive(w *writer, doc Doc) error {
 	d, err := e.parse(w.key, doc)
 	if err == nil {
+		if w.parsed != nil {
+			w.courtesy = courtesies
+		}
 		e.adopt(w, doc, d)
 	}
 	return err

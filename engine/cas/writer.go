@@ -27,6 +27,7 @@ type writer struct {
 	urged     bool         // the proposals have waited for long enough; guarded by writers.mu
 
 	contended bool         // see hot
+	courtesy  int          // how often this process will let others join first; see yield
 	seenAt    time.Time    // when doc was the latest
 	trip      atomic.Int64 // of the latest swap, in nanoseconds; see shortestTrip
 	swapped   time.Time    // when that ended
