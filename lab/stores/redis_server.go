@@ -30,14 +30,26 @@ func LaunchRedis(gain float64) (Server, error) {
 	return &redisServer{Server: s}, nil
 }
 
-// data is the folder of the append-only files, and copied that of the latest copy.
-func (s *redisServer) data() string   { return filepath.Join(s.Dir(), "appendonlydir") }
+// folder has the append-only files; up to Redis 6 there is a single one instead. copied has the latest copy.
+func (s *redisServer) folder() string { return filepath.Join(s.Dir(), "appendonlydir") }
+func (s *redisServer) single() string { return filepath.Join(s.Dir(), appendOnly) }
 func (s *redisServer) copied() string { return filepath.Join(s.Dir(), "copied") }
+
+const appendOnly = "appendonly.aof"
+
+// files returns the paths of the append-only files.
+func (s *redisServer) files() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(s.folder(), "*"))
+	if len(files) == 0 {
+		files = []string{s.single()}
+	}
+	return files, err
+}
 
 // Empty implements Emptier.
 func (s *redisServer) Empty() error {
 	s.Kill()
-	return os.RemoveAll(s.data())
+	return errors.Join(os.RemoveAll(s.folder()), os.RemoveAll(s.single()))
 }
 
 // Copy implements Copier. The files only grow, or are replaced by others, so their present sizes and a second link to each are a
@@ -58,24 +70,27 @@ func (s *redisServer) link() error {
 	if err := errors.Join(os.RemoveAll(s.copied()), os.Mkdir(s.copied(), 0o755)); err != nil {
 		return err
 	}
-	files, err := os.ReadDir(s.data())
+	files, err := s.files()
 	if err != nil {
 		return err
 	}
 	sizes := map[string]int64{}
 	for _, f := range files {
-		to := filepath.Join(s.copied(), f.Name())
-		if err := os.Link(filepath.Join(s.data(), f.Name()), to); err != nil {
+		name := filepath.Base(f)
+		to := filepath.Join(s.copied(), name)
+		if err := os.Link(f, to); err != nil {
 			return err
 		}
 		info, err := os.Stat(to)
 		if err != nil {
 			return err
 		}
-		sizes[f.Name()] = info.Size()
+		sizes[name] = info.Size()
 	}
-	if err := s.complete(); err != nil {
-		return err
+	if _, single := sizes[appendOnly]; !single {
+		if err := s.complete(); err != nil {
+			return err
+		}
 	}
 	s.sizes = sizes
 	return nil
@@ -83,7 +98,7 @@ func (s *redisServer) link() error {
 
 // complete returns an error if the copy lacks a file that its manifest names.
 func (s *redisServer) complete() error {
-	manifest, err := os.Open(filepath.Join(s.copied(), "appendonly.aof.manifest"))
+	manifest, err := os.Open(filepath.Join(s.copied(), appendOnly+".manifest"))
 	if err != nil {
 		return err
 	}
@@ -110,6 +125,13 @@ func (s *redisServer) Restore() error {
 			return err
 		}
 	}
+	_, single := s.sizes[appendOnly]
 	s.sizes = nil
-	return errors.Join(os.RemoveAll(s.data()), os.Rename(s.copied(), s.data()))
+	if err := s.Empty(); err != nil {
+		return err
+	}
+	if single {
+		return os.Rename(filepath.Join(s.copied(), appendOnly), s.single())
+	}
+	return os.Rename(s.copied(), s.folder())
 }
