@@ -178,7 +178,7 @@ func (r *run) checks(wiped bool) []check.Check {
 		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
 	}
 	if r.p.holdfast() {
-		may := r.observers()
+		may := r.observers(wiped)
 		terms := func(ops []history.Op) []check.Violation { return check.Terms(may).Find(r.seenSince(ops)) }
 		all = append(all, check.Tokens(), model.Lock(r.p.TTL), check.Check{Name: "terms", Find: terms})
 		if !slices.Contains(r.p.Ways, NoRenewal) {
@@ -196,10 +196,12 @@ func (r *run) checks(wiped bool) []check.Check {
 	return all
 }
 
-// observers returns what those of elections may see. A store that was rolled back has requests of its copy again.
+// observers returns what those of elections may see. A store that was rolled back has requests of its copy again, and of one that
+// was emptied a candidate that had no reply is elected a second time.
 // Of documents an observer estimates the time otherwise than a holder that is held up and claims or renews its lease late.
-func (r *run) observers() check.Observers {
-	return check.Observers{Again: !r.p.store().Scripts, Ballots: r.p.Nodes > 1, Ghosts: len(r.roles.promotions()) > 0 || r.p.Nodes == 1 && r.rolledBack(0, endless)}
+func (r *run) observers(wiped bool) check.Observers {
+	lost := r.p.Nodes == 1 && (wiped || r.rolledBack(0, endless))
+	return check.Observers{Again: !r.p.store().Scripts, Ballots: r.p.Nodes > 1, Ghosts: lost || len(r.roles.promotions()) > 0}
 }
 
 // wholeUntil returns the instant at which a store may first have lost data. A latch lives longer than a node of a quorum is away.

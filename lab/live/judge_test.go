@@ -139,12 +139,19 @@ func TestWhatMayStay(t *testing.T) {
 		{"the turn of another client, to which the node answered", quorum, leftBehind{node: 1, client: "w2", waiting: true}, tidy},
 		{"a lease on a node that answered", quorum, leftBehind{node: 0, client: "w1"}, tidy},
 		{"a lease on a silent node, perhaps of a waiter of a Cond", quorum, leftBehind{node: 1, client: "w1"}, waiterLife + tidy},
+		{"a waiter of a Cond on a node that answered", quorum, leftBehind{node: 0, client: "w1", woken: true}, tidy},
 		{"a lease on one Redis", single, leftBehind{node: 0, client: "w1"}, tidy},
 		{"a waiter on one Redis", single, leftBehind{node: 0, client: "w1", waiting: true}, tidy},
 		{"a waiter that a roll-back brought back", rolled, leftBehind{node: 0, client: "w1", waiting: true}, waiterLife + 100*ms + tidy},
 	} {
 		if got := (&run{p: Program{TTL: 100 * ms}, stores: c.stores, workers: workers}).mayStay(c.left); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	killed := []*workerProcess{workers[0], workers[1], {name: "w3", died: ms}}
+	for woken, want := range map[bool]time.Duration{false: tidy, true: waiterLife + tidy} {
+		if got := (&run{p: Program{TTL: 100 * ms}, stores: quorum, workers: killed}).mayStay(leftBehind{node: 0, client: "w1", woken: woken}); got != want {
+			t.Errorf("a lease, of a waiter of a Cond: %v, when a process was killed that may have signalled: %v, want %v", woken, got, want)
 		}
 	}
 	once := Program{TTL: 100 * ms, Resources: []Resource{{Kind: Slot}}}

@@ -110,18 +110,19 @@ func TestLatchesOfARollBack(t *testing.T) {
 	}
 }
 
-// A single store that was rolled back may grant a request of its copy again, with another token; observers see that.
+// A single store that was rolled back, or emptied, may grant a request again, with another token; observers see that.
 func TestTermsOfARollBack(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		run   *run
-		ghost bool
+		name         string
+		run          *run
+		wiped, ghost bool
 	}{
-		{"a single store", &run{p: Program{Nodes: 1}, stores: []*store{{rolls: []rollBack{{at: 200 * ms}}}}}, true},
-		{"a single store, not rolled back", &run{p: Program{Nodes: 1}, stores: []*store{{}}}, false},
-		{"a node of a quorum", &run{p: Program{Nodes: 3}, stores: []*store{{}, {rolls: []rollBack{{at: 200 * ms}}}, {}}}, false},
+		{"a single store", &run{p: Program{Nodes: 1}, stores: []*store{{rolls: []rollBack{{at: 200 * ms}}}}}, false, true},
+		{"a single store, not rolled back", &run{p: Program{Nodes: 1}, stores: []*store{{}}}, false, false},
+		{"a single store that was emptied", &run{p: Program{Nodes: 1}, stores: []*store{{}}}, true, true},
+		{"a node of a quorum", &run{p: Program{Nodes: 3}, stores: []*store{{}, {rolls: []rollBack{{at: 200 * ms}}}, {}}}, true, false},
 	} {
-		if got := c.run.observers().Ghosts; got != c.ghost {
+		if got := c.run.observers(c.wiped).Ghosts; got != c.ghost {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -130,7 +131,7 @@ func TestTermsOfARollBack(t *testing.T) {
 // An observer may see a term again, after a time without a leader, on stores of documents.
 func TestTermsAgain(t *testing.T) {
 	for subject, again := range map[string]bool{"holdfast": false, "holdfast-quorum": false, "holdfast-sentinel": false, "holdfast-postgres": true, "holdfast-etcd": true} {
-		if got := (&run{p: Program{Subject: subject}}).observers().Again; got != again {
+		if got := (&run{p: Program{Subject: subject}}).observers(false).Again; got != again {
 			t.Errorf("%s: %v", subject, got)
 		}
 	}

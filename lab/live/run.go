@@ -346,12 +346,12 @@ func (r *run) remnants(ctx context.Context, c *holdfast.Client, node int, alive 
 				break // a latch outlives who has set it and who has counted
 			}
 			if alive[h.Name] {
-				found = append(found, leftBehind{node, h.Name, false, h.Token, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token)})
+				found = append(found, leftBehind{node, h.Name, false, strings.Contains(s.Resource, conditions), h.Token, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token)})
 			}
 		}
 		for _, h := range s.Waiters {
 			if alive[h.Name] {
-				found = append(found, leftBehind{node, h.Name, true, 0, fmt.Sprintf("node%d has %s waiting for %s", node+1, h.Name, s.Resource)})
+				found = append(found, leftBehind{node, h.Name, true, false, 0, fmt.Sprintf("node%d has %s waiting for %s", node+1, h.Name, s.Resource)})
 			}
 		}
 	}

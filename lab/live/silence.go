@@ -20,6 +20,8 @@ const (
 	silentFor = 250 * time.Millisecond
 	// waiterLife is how long the turn of a client that is gone stays in a node's line.
 	waiterLife = 3 * time.Second
+	// conditions is in the names of the resources on which those who wait for a condition have leases.
+	conditions = "#cond:"
 )
 
 // watchSilences begins to measure the nodes.
@@ -50,13 +52,14 @@ type leftBehind struct {
 	node    int
 	client  string
 	waiting bool
+	woken   bool   // it is a lease of a waiter for a condition, which the process that signals ends
 	token   uint64 // of a lease
 	text    string
 }
 
 // mayStay returns how long after Close the remnant may still be in its node. A node that was rolled back has waiters again
 // that had left, and may grant them leases, which nobody uses, one after the other. A node that was silent may get a request
-// after Close, and then has the waiter, or the lease.
+// after Close, and then has the waiter, or the lease. A process that is killed while it signals may have reached some nodes only.
 func (r *run) mayStay(x leftBehind) time.Duration {
 	if len(r.roles.promotions()) > 0 { // neither releases nor places in the queue survive each failover
 		return r.longestTTL() + waiterLife + tidy
@@ -64,7 +67,8 @@ func (r *run) mayStay(x leftBehind) time.Duration {
 	if len(r.stores[x.node].rolls) > 0 {
 		return waiterLife + r.p.TTL + tidy
 	}
-	if len(r.stores) == 1 || r.silence(x) < silentFor {
+	cut := x.woken && len(r.stores) > 1 && slices.ContainsFunc(r.workers, func(c *workerProcess) bool { return c.died > 0 }) // in the middle of its signal
+	if len(r.stores) == 1 || r.silence(x) < silentFor && !cut {
 		return tidy
 	}
 	if x.waiting {
