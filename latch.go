@@ -104,7 +104,7 @@ func (l *Latch) set(call latchCall, req engine.Request) (set bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if r != nil {
+		if r != nil && r.held.ID != req.ID { // of a quorum the next answer may have what its nodes have granted since
 			full, err := call.full(r)
 			if err != nil || !full {
 				return false, err

@@ -169,6 +169,29 @@ func TestLatchLostReplies(t *testing.T) {
 	})
 }
 
+// The nodes of a quorum may grant the request after the answer that they had not: then the holder of the latch is the request itself.
+func TestLatchSetFindsItself(t *testing.T) {
+	e := &hasty{Engine: memory.New()}
+	mustSet(t, newClient(t, e).Latch("x"), 2)
+	if !e.said.Load() {
+		t.Error("the request was not answered too early")
+	}
+}
+
+// hasty is an engine whose first answer about the gate of a latch is that it is busy, although it was granted.
+type hasty struct {
+	engine.Engine
+	said atomic.Bool
+}
+
+func (e *hasty) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	a, err := e.Engine.Acquire(ctx, r)
+	if a.Status == engine.Granted && r.Kind == engine.KindLatch && !e.said.Swap(true) {
+		return engine.Answer{Status: engine.Busy}, nil
+	}
+	return a, err
+}
+
 // The reply to TrySet is lost, and before the second copy arrives all has been
 // counted: the latch is not set again.
 func TestLatchSetCopyComesLate(t *testing.T) {
