@@ -7,8 +7,8 @@ func bars() []bar {
 	all := append(keptBars(), []bar{
 		{"uncontended", "", "holdfast", pairTime, two, atMost, 1.05},
 		{"uncontended", "", "holdfast", pairTime, best, atMost, 1},
-		{"uncontended", "", ending, pairTime, against{row: evalshaThatEnds}, atMost, 1.1},
-		{"uncontended", "", ending, pairTime, best, atMost, 1.03},
+		{"uncontended", "", requestCtx, pairTime, against{row: evalshaRequestCtx}, atMost, 1.1},
+		{"uncontended", "", requestCtx, pairTime, best, atMost, 1.03},
 		{"uncontended", "", "holdfast", clientCPU, two, atMost, 1.15},
 		{"uncontended", "", "holdfast", allocations, against{minus: "two bare EVALSHA"}, atMost, 12},
 		{"uncontended", "", "holdfast", commands, against{}, atMost, 2.01}, // a pair may span the end of a slice

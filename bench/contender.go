@@ -66,7 +66,7 @@ var evalsha = []string{"evalsha"}
 func contenders() []contender {
 	return slices.Concat(commandContenders(), storeContenders(), []contender{
 		holdfastContender("holdfast"),
-		onRequestContexts(holdfastContender(ending)),
+		onRequestContexts(holdfastContender(requestCtx)),
 		holdfastContender(lingering, holdfast.WithLinger(time.Second)),
 		holdfastRecording(),
 		holdfastReaders(reading),
@@ -88,7 +88,7 @@ func contenders() []contender {
 		redislockAutoPipeline("redislock on AutoPipeline", time.Millisecond),
 		rueidislockContender("rueidislock"),
 		evalshaFloor(),
-		evalshaEnding(evalshaThatEnds),
+		evalshaOnRequest(evalshaRequestCtx),
 		evalshaAutoPipeline(),
 		evalshaRueidis(),
 		scriptsFloor(),

@@ -11,7 +11,7 @@ import (
 // scripts.
 const emptyScript = "return 1"
 
-const evalshaThatEnds = "two bare EVALSHA, ctx that can end"
+const evalshaRequestCtx = "two bare EVALSHA, ctx that can end"
 
 // evalshaFloor calls the empty script twice through go-redis.
 func evalshaFloor() contender {
@@ -60,42 +60,42 @@ func (l *evalshaLock) Lock(ctx context.Context) error {
 
 func (l *evalshaLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
 
-// evalshaEnding calls it twice, each time with a return as soon as the ctx ends: go-redis does not look at a ctx while it waits for
+// evalshaOnRequest calls it twice, each time with a return as soon as the ctx ends: go-redis does not look at a ctx while it waits for
 // a reply, so the call is made by another goroutine, which each caller keeps.
-func evalshaEnding(name string) contender {
+func evalshaOnRequest(name string) contender {
 	return onRequestContexts(contender{name: name, role: floor, sends: evalsha,
 		open: func(s settings) (client, error) {
 			rdb := s.client()
 			c, err := loadEmpty(rdb, rdb)
-			return &endingClient{client: c, calls: make(chan func())}, err
+			return &requestClient{client: c, calls: make(chan func())}, err
 		}})
 }
 
-type endingClient struct {
+type requestClient struct {
 	client
 	calls chan func()
 }
 
-func (p *endingClient) lock(resource string) lock {
+func (p *requestClient) lock(resource string) lock {
 	go func() {
 		for call := range p.calls {
 			call()
 		}
 	}()
-	return &endingLock{p.client.lock(resource), p.calls}
+	return &requestLock{p.client.lock(resource), p.calls}
 }
 
-func (p *endingClient) close() {
+func (p *requestClient) close() {
 	close(p.calls)
 	p.client.close()
 }
 
-type endingLock struct {
+type requestLock struct {
 	lock
 	calls chan func()
 }
 
-func (l *endingLock) Lock(ctx context.Context) error {
+func (l *requestLock) Lock(ctx context.Context) error {
 	done := make(chan error, 1)
 	l.calls <- func() { done <- l.lock.Lock(ctx) }
 	select {
@@ -106,7 +106,7 @@ func (l *endingLock) Lock(ctx context.Context) error {
 	}
 }
 
-func (l *endingLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
+func (l *requestLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
 
 // evalshaRueidis calls it twice through rueidis.
 func evalshaRueidis() contender {

@@ -21,7 +21,7 @@ func network() scenario {
 		sc.cases = append(sc.cases, variant{
 			label: fmt.Sprint(trip),
 			contenders: []string{
-				"two bare EVALSHA", "holdfast", ending, lingering, "redsync", "redislock, polls at 1 ms", "rueidislock",
+				"two bare EVALSHA", "holdfast", requestCtx, lingering, "redsync", "redislock, polls at 1 ms", "rueidislock",
 			},
 			measure: crowdOf(crowdSpec{clients: 1, callers: 1, own: true, length: 1, link: trip}),
 		})
@@ -53,7 +53,7 @@ func networkBars() (all []bar) {
 	for _, trip := range roundTrips {
 		label := trip.String()
 		all = append(all,
-			bar{"network", label, ending, pairTime, two, atMost, 1.05},
+			bar{"network", label, requestCtx, pairTime, two, atMost, 1.05},
 			bar{"network", label, lingering, pairTime, against{bestPeer: true}, atMost, 1.0 / 80},
 			bar{"network", label, lingering, commands, against{}, atMost, 0.01},
 			bar{"network-hand-off", label, "holdfast", gapP50, list, atMost, 1.05},

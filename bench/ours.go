@@ -14,8 +14,8 @@ import (
 
 // Variants of Holdfast.
 const (
-	lingering = "holdfast, WithLinger"
-	ending    = "holdfast, ctx that can end"
+	lingering  = "holdfast, WithLinger"
+	requestCtx = "holdfast, ctx that can end"
 )
 
 // Readers of an RWMutex, which share a lease, or each with one of its own.

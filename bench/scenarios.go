@@ -59,8 +59,8 @@ func uncontended() scenario {
 		columns: []metric{pairTime, longestPair, commands, reads, serverCPU, clientCPU, allocations},
 		cases: []variant{{
 			contenders: []string{
-				"two bare EVALSHA", evalshaThatEnds, "two bare EVALSHA, rueidis", "the same scripts, sent by hand", "SET NX PX + compare-and-delete",
-				"holdfast", ending, lingering, "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
+				"two bare EVALSHA", evalshaRequestCtx, "two bare EVALSHA, rueidis", "the same scripts, sent by hand", "SET NX PX + compare-and-delete",
+				"holdfast", requestCtx, lingering, "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
 			},
 			measure: crowdOf(crowdSpec{clients: 1, callers: 1, own: true, length: 0.3}),
 		}},
@@ -78,7 +78,7 @@ func spreadOut(sizes []int) scenario {
 			label: fmt.Sprintf("%d on %d", n, n),
 			contenders: []string{
 				"two bare EVALSHA", "two bare EVALSHA, AutoPipeline", "two bare EVALSHA, rueidis",
-				"holdfast", ending, "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
+				"holdfast", requestCtx, "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
 			},
 			measure: crowdOf(crowdSpec{clients: 1, callers: n, own: true, length: 1}),
 		})
