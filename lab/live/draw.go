@@ -64,6 +64,7 @@ func Draw(seed uint64, s Setting) Program {
 		p.Ways = drawn(d, []Way{Plain}, []Way{Plain, Plain, Try, NoTenure, NoRenewal}, []Way{NoTenure})
 	}
 	kinds = later(p, s, kinds)
+	p.History = p.History && !slices.Contains(kinds, Moved) // of a turn two clients record a part each
 	for _, k := range kinds {
 		p.Resources = append(p.Resources, Resource{Name: string(k) + "0", Kind: k})
 		if len(kinds) == 1 && d.IntN(2) == 0 {

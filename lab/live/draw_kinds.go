@@ -14,5 +14,5 @@ func later(p Program, s Setting, kinds []Kind) []Kind {
 	case d.IntN(4) > 0:
 		return kinds
 	}
-	return drawn(d, []Kind{Election}, []Kind{Several}, []Kind{Latch}, []Kind{Election, Counter}, []Kind{Several, Counter}, []Kind{Latch, Counter}, []Kind{Cond})
+	return drawn(d, []Kind{Election}, []Kind{Several}, []Kind{Latch}, []Kind{Election, Counter}, []Kind{Several, Counter}, []Kind{Latch, Counter}, []Kind{Cond}, []Kind{Moved})
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,11 +93,12 @@ func (p *catalogClient) close() error {
 
 // holdfastClient is a client of Holdfast.
 type holdfastClient struct {
-	c      *holdfast.Client
-	name   string
-	ttl    time.Duration
-	pooled []stores.Pool
-	end    func()
+	c       *holdfast.Client
+	adopter *holdfast.Client // on the same engine; nil: no lease is moved
+	name    string
+	ttl     time.Duration
+	pooled  []stores.Pool
+	end     func()
 }
 
 // renewals is a hook that passes on renewals that worked.
@@ -124,7 +126,15 @@ func openHoldfast(o opening, renewed, reached func(string), watch stores.Watch) 
 		end()
 		return nil, err
 	}
-	return &holdfastClient{c, o.Name, o.Program.TTL, pools, end}, nil
+	m := &holdfastClient{c: c, name: o.Name, ttl: o.Program.TTL, pooled: pools, end: end}
+	if slices.ContainsFunc(o.Program.Resources, func(r Resource) bool { return r.Kind == Moved }) {
+		m.adopter, err = holdfast.New(e, opts...)
+	}
+	if err != nil {
+		_ = m.close() // nothing is held
+		return nil, err
+	}
+	return m, nil
 }
 
 // openObserver opens a client that reads what the workers have stored.
@@ -176,6 +186,9 @@ func (m *holdfastClient) pools() []stores.Pool { return m.pooled }
 
 func (m *holdfastClient) close() error {
 	err := m.c.Close()
+	if m.adopter != nil {
+		err = errors.Join(err, m.adopter.Close())
+	}
 	m.end()
 	return err
 }
@@ -256,10 +269,30 @@ func (m *holdfastClient) take(ctx context.Context, r round) (workload.Hold, erro
 		return leased(m.c.Election(r.Name, opts...).Campaign(ctx, m.name))
 	}
 	mutex := m.c.Mutex(r.Name, opts...)
+	lock := mutex.Lock
 	if try {
-		return leased(mutex.TryLock(ctx))
+		lock = mutex.TryLock
 	}
-	return leased(mutex.Lock(ctx))
+	if r.Kind == Moved {
+		return leased(m.move(ctx, lock))
+	}
+	return leased(lock(ctx))
+}
+
+// move acquires a lease that the other client adopts. The end of the wait does not leave it between the two.
+func (m *holdfastClient) move(ctx context.Context, lock func(context.Context) (*holdfast.Lease, error)) (*holdfast.Lease, error) {
+	l, err := lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.ttl)
+	defer cancel()
+	ticket, err := l.Detach(kept)
+	if err != nil {
+		_ = l.Release(kept) // unless it is lost
+		return nil, err
+	}
+	return m.adopter.Adopt(kept, ticket)
 }
 
 // several acquires a Multi. The hold of a part is the lease of all, with the token of the part.

@@ -63,6 +63,7 @@ const (
 	Latch     Kind = "latch"     // Latch; one worker sets it, all count down or wait
 	Cond      Kind = "cond"      // Mutex with a Cond; read, add, write, and wake all, or wait for that first
 	Several   Kind = "multi"     // Multi of two or three names; read, add, write of each
+	Moved     Kind = "moved"     // Mutex whose lease another client of the worker adopts; read, add, write
 )
 
 // Way is how a round acquires.
