@@ -178,6 +178,7 @@ func TestDocumentsOfTheLibrary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait() // a renewal may be due at this instant
 			r := store.ledger.resources[name]
 			if len(snapshot.Holders) != len(r.leases) || len(r.leases) == 0 {
 				t.Errorf("%s: %d leases, and the library has %d", name, len(r.leases), len(snapshot.Holders))
