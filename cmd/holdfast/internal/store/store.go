@@ -79,6 +79,9 @@ func (o Opener) openNode(text string) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if endsLate(text) {
+		return nil, unreadable(d.Form)
+	}
 	t, text, err := o.TLS.parameters(text)
 	if err != nil {
 		return nil, err

@@ -21,10 +21,6 @@ func ParseURL(text, form string) (u *url.URL, hosts []string, err error) {
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
 		user, authority = authority[:at+1], authority[at+1:]
 	}
-	before, _, at := strings.Cut(authority+strings.ReplaceAll(tail, "%40", "@"), "@")
-	if user == "" && at && strings.Contains(before, ":") { // the rest of a password, if that or the name of its user has a raw /, ? or #
-		return nil, nil, unreadable(form)
-	}
 	for host := range strings.SplitSeq(authority, ",") {
 		u, err := url.Parse(scheme + "://" + user + strings.TrimSpace(host) + tail)
 		switch {
@@ -39,6 +35,14 @@ func ParseURL(text, form string) (u *url.URL, hosts []string, err error) {
 	}
 	u, err = url.Parse(scheme + "://" + user + hosts[0] + tail)
 	return u, hosts, err
+}
+
+// endsLate reports whether the user and password of a URL may end behind what is read as its host: a raw / or ? or # in one of them
+// ends that part.
+func endsLate(text string) bool {
+	_, rest, _ := strings.Cut(text, "://")
+	cut, at := strings.IndexAny(rest, "/?#"), strings.LastIndex(rest, "@")
+	return 0 <= cut && cut < at && strings.Contains(rest[:at], ":")
 }
 
 func unreadable(form string) error {
