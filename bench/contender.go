@@ -88,7 +88,7 @@ func contenders() []contender {
 		redislockAutoPipeline("redislock on AutoPipeline", time.Millisecond),
 		rueidislockContender("rueidislock"),
 		evalshaFloor(),
-		evalshaOnRequest(evalshaRequestCtx),
+		evalshaOnRequest(),
 		evalshaAutoPipeline(),
 		evalshaRueidis(),
 		scriptsFloor(),

@@ -62,13 +62,13 @@ func (l *evalshaLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
 
 // evalshaOnRequest calls it twice, each time with a return as soon as the ctx ends: go-redis does not look at a ctx while it waits for
 // a reply, so the call is made by another goroutine, which each caller keeps.
-func evalshaOnRequest(name string) contender {
-	return onRequestContexts(contender{name: name, role: floor, sends: evalsha,
+func evalshaOnRequest() contender {
+	return contender{name: evalshaRequestCtx, role: floor, sends: evalsha,
 		open: func(s settings) (client, error) {
 			rdb := s.client()
 			c, err := loadEmpty(rdb, rdb)
 			return &requestClient{client: c, calls: make(chan func())}, err
-		}})
+		}}
 }
 
 type requestClient struct {

@@ -67,7 +67,7 @@ func (r *run) mayStay(x leftBehind) time.Duration {
 	if len(r.stores[x.node].rolls) > 0 {
 		return waiterLife + r.p.TTL + tidy
 	}
-	cut := x.woken && len(r.stores) > 1 && slices.ContainsFunc(r.workers, func(c *workerProcess) bool { return c.died > 0 }) // in the middle of its signal
+	cut := x.woken && slices.ContainsFunc(r.workers, func(c *workerProcess) bool { return c.died > 0 }) // in the middle of its signal
 	if len(r.stores) == 1 || r.silence(x) < silentFor && !cut {
 		return tidy
 	}

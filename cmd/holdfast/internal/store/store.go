@@ -46,14 +46,16 @@ func (o Opener) Open(text string) (*Store, error) {
 	}
 	// All schemes come first: what looks like several URLs can be one whose password has a raw comma, and then no
 	// part of it may be in the error of a driver.
+	drivers := make([]Driver, len(urls))
 	for i, u := range urls {
-		if _, err := o.driver(u); err != nil {
+		var err error
+		if drivers[i], err = o.driver(u); err != nil {
 			return nil, inList(err, i, urls)
 		}
 	}
 	s := &Store{}
 	for i, u := range urls {
-		n, err := o.openNode(u)
+		n, err := o.openNode(drivers[i], u)
 		err = inList(err, i, urls)
 		if err == nil {
 			err = s.add(n)
@@ -74,11 +76,7 @@ func inList(err error, i int, urls []string) error {
 	return Errorf("URL %d of %d: %s", i+1, len(urls), err.Error())
 }
 
-func (o Opener) openNode(text string) (Node, error) {
-	d, err := o.driver(text)
-	if err != nil {
-		return nil, err
-	}
+func (o Opener) openNode(d Driver, text string) (Node, error) {
 	if endsLate(text) {
 		return nil, unreadable(d.Form)
 	}
