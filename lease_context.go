@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/eitherctx"
 )
 
 // leaseContext is the context of a lease. Its methods check the clock, so that
@@ -80,10 +81,6 @@ func until(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Done() == nil {
 		return ctx, func() {}
 	}
-	both, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(end, cancel)
-	return both, func() {
-		stop()
-		cancel()
-	}
+	both := eitherctx.New(ctx, end)
+	return both, both.Stop
 }

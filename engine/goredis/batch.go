@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
+	"github.com/holdfast-go/holdfast/internal/eitherctx"
 )
 
 // batchSenders is how many calls or batches are in flight before further calls wait and are
@@ -32,6 +33,7 @@ type batcher struct {
 	pool   *poolWatch // of the pool that its calls use
 	merger *merger    // nil: calls are not merged
 	most   int
+	sender func()    // send
 	calls  sync.Pool // of *batchedCall that are not used any more
 
 	mu      sync.Mutex
@@ -52,10 +54,12 @@ type batchedCall struct {
 
 // newBatcher returns a batcher for calls over rdb to the server of node.
 func newBatcher(rdb redis.UniversalClient, node *redis.Client, e *Engine) *batcher {
-	return &batcher{
+	cb := &batcher{
 		e: e, rdb: rdb, pool: newPoolWatch(node), most: min(batchSenders, node.Options().PoolSize),
 		calls: sync.Pool{New: func() any { return &batchedCall{reply: make(chan reply, 1)} }},
 	}
+	cb.sender = cb.send
+	return cb
 }
 
 // idle reports whether no call is in flight.
@@ -83,7 +87,8 @@ func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 	if free {
 		cb.busy++
 	}
-	if free && ctx.Done() == nil {
+	ended, alsoEnded := eitherctx.Done(ctx)
+	if free && ended == nil {
 		cb.mu.Unlock()
 		value, err := cb.process(ctx, c)
 		cb.done()
@@ -94,13 +99,14 @@ func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 	cb.waiting = append(cb.waiting, t)
 	cb.mu.Unlock()
 	if free {
-		cb.e.workers.do(cb.send)
+		cb.e.workers.do(cb.sender)
 	}
 	select {
 	case r := <-t.reply:
 		cb.calls.Put(t)
 		return r.value, r.err
-	case <-ctx.Done():
+	case <-ended:
+	case <-alsoEnded:
 	}
 	cb.withdraw(t)
 	select { // the reply may have arrived meanwhile
@@ -163,13 +169,14 @@ func (cb *batcher) done() {
 	}
 	cb.mu.Unlock()
 	if more {
-		cb.e.workers.do(cb.send)
+		cb.e.workers.do(cb.sender)
 	}
 }
 
 // send is a sender: it sends batches, one after the other, until no call waits.
 func (cb *batcher) send() {
-	for all := cb.next(); len(all) > 0; all = cb.next() {
+	var one [1]*batchedCall // enough for a lone call
+	for all := cb.next(one[:0]); len(all) > 0; all = cb.next(one[:0]) {
 		cb.sendBatch(all)
 		// The callers that have their replies often call again at once. If they run first,
 		// their calls are in one batch.
@@ -177,11 +184,11 @@ func (cb *batcher) send() {
 	}
 }
 
-// next takes calls that wait. If there are none, it frees the sender.
-func (cb *batcher) next() []*batchedCall {
+// next adds calls that wait to all. If there are none, it frees the sender.
+func (cb *batcher) next(all []*batchedCall) []*batchedCall {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
-	all := make([]*batchedCall, 0, min(len(cb.waiting), maxBatch))
+	all = slices.Grow(all, min(len(cb.waiting), maxBatch))
 	n := 0
 	for ; n < len(cb.waiting) && len(all) < maxBatch; n++ {
 		if t := cb.waiting[n]; t.gone {

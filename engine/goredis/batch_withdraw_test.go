@@ -49,7 +49,7 @@ func TestCallsThatAreNotWithdrawnAreSent(t *testing.T) {
 			}
 		}
 		withdraw(all)
-		for batch := cb.next(); len(batch) > 0; batch = cb.next() {
+		for batch := cb.next(nil); len(batch) > 0; batch = cb.next(nil) {
 			sent = append(sent, batch...)
 			withdraw(all) // also calls that are sent, which has no effect
 		}

@@ -12,7 +12,8 @@ import (
 // exist yet are the plan.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		"":                     {"engine", "internal/gate", "internal/keepalive", "internal/tenure"},
+		"":                     {"engine", "internal/eitherctx", "internal/gate", "internal/keepalive", "internal/tenure"},
+		"internal/eitherctx":   {},
 		"internal/gate":        {},
 		"internal/keepalive":   {"engine"},
 		"internal/tenure":      {"engine"},
@@ -38,7 +39,7 @@ func mayImport() map[string][]string {
 		"engine/internal/sqltable":  {"engine", "engine/cas"},
 		"engine/mysql":              {"engine", "engine/cas", "engine/internal/sqltable"},
 		"engine/sqlite":             {"engine", "engine/cas", "engine/internal/sqltable"},
-		"engine/goredis":            {"engine"},
+		"engine/goredis":            {"engine", "internal/eitherctx"},
 		"engine/quorum":             {"engine"},
 		"engine/postgres":           {"engine", "engine/cas"},
 		"engine/zookeeper":          {"engine", "engine/cas"},
