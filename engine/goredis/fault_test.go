@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/eitherctx"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -207,6 +208,12 @@ func TestHungServer(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			timer := time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
 			return ctx, func() { timer.Stop(); cancel(nil) }
+		},
+		"close": func() (context.Context, context.CancelFunc) { // as a call of a client that is closed
+			caller, cancel := context.WithCancel(context.Background())
+			life, end := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			ctx := eitherctx.New(caller, life)
+			return ctx, func() { ctx.Stop(); end(); cancel() }
 		},
 	} {
 		for _, op := range []func(context.Context) error{

@@ -144,7 +144,9 @@ func TestLockedRowsOfACall(t *testing.T) {
 	requireNil(t, err)
 	locked[rows] = true
 	changes = append(changes, cas.Change{Key: key("new"), Value: []byte("w"), Keep: time.Hour}, cas.Change{Key: key("another"), Value: []byte("w"), Keep: time.Hour})
-	outs, err := s.Swap(t.Context(), changes)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a change that waits for a row would wait for ever
+	defer cancel()
+	outs, err := s.Swap(ctx, changes)
 	requireNil(t, err)
 	for i, o := range outs {
 		if o.Locked != locked[i] || o.Swapped == locked[i] {
