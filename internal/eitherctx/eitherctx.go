@@ -56,8 +56,10 @@ func (c *Context) Done() <-chan struct{} {
 		c.whole, c.cancel = context.WithCancel(c.alone())
 		if ended {
 			c.cancel()
+			c.stop = func() bool { return false } // nothing is registered
+		} else {
+			c.stop = context.AfterFunc(c.second, c.cancel)
 		}
-		c.stop = context.AfterFunc(c.second, c.cancel)
 	}
 	return c.whole.Done()
 }

@@ -135,3 +135,38 @@ func TestDoneWithoutARegistration(t *testing.T) {
 		t.Error("a ctx that never ends has a channel")
 	}
 }
+
+// registered counts what waits for its end.
+type registered struct {
+	context.Context
+	n int
+}
+
+func (r *registered) AfterFunc(func()) (stop func() bool) {
+	r.n++
+	return func() bool { r.n--; return true }
+}
+
+func (r *registered) Value(any) any { return nil } // or package context would look inside
+
+// A call that outlives its caller may ask for the channel later.
+func TestNothingStaysRegistered(t *testing.T) {
+	for name, use := range map[string]func(c *eitherctx.Context){
+		"stopped":             func(c *eitherctx.Context) { c.Stop() },
+		"waited and stopped":  func(c *eitherctx.Context) { c.Done(); c.Stop() },
+		"stopped, and waited": func(c *eitherctx.Context) { c.Stop(); c.Done(); c.Done() },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := &registered{Context: ctx}, &registered{Context: ctx}
+		if use(eitherctx.New(first, second)); first.n != 0 || second.n != 0 {
+			t.Errorf("%s: %d and %d are registered", name, first.n, second.n)
+		}
+		cancel()
+	}
+	first, second := &registered{Context: t.Context()}, &registered{Context: t.Context()}
+	c := eitherctx.New(first, second)
+	if c.Done(); first.n != 1 || second.n != 1 {
+		t.Errorf("while it waits %d and %d are registered, want 1 of each", first.n, second.n)
+	}
+	c.Stop()
+}
