@@ -82,13 +82,13 @@ func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	ended, alsoEnded := eitherctx.Done(ctx) // without the mutex: a hook may be called, which may ask for the depth
 	cb.mu.Lock()
 	free := cb.busy < cb.most
 	if free {
 		cb.busy++
 	}
-	ended, alsoEnded := eitherctx.Done(ctx)
-	if free && ended == nil {
+	if free && ended == nil && alsoEnded == nil {
 		cb.mu.Unlock()
 		value, err := cb.process(ctx, c)
 		cb.done()

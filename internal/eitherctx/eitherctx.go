@@ -15,7 +15,8 @@ type Context struct {
 	second          context.Context
 
 	mu     sync.Mutex
-	ended  bool            // by Stop or the second, before there was a whole
+	err    error           // what Err has returned
+	ended  bool            // by Stop or the second, before the whole knew
 	whole  context.Context // as package context makes it; nil until then
 	cancel context.CancelFunc
 	stop   func() bool
@@ -64,14 +65,24 @@ func (c *Context) Done() <-chan struct{} {
 	return c.whole.Done()
 }
 
-// Err implements context.Context.
+// Err implements context.Context. It knows of an end as soon as the function Done does: package context
+// closes the channel of a context before it ends those that are made of it.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.whole != nil {
-		return c.whole.Err()
+	if c.err != nil {
+		return c.err
 	}
-	return c.look()
+	if c.whole != nil {
+		c.err = c.whole.Err()
+	}
+	if c.err == nil {
+		c.err = c.look()
+	}
+	if c.ended && c.whole != nil {
+		c.cancel()
+	}
+	return c.err
 }
 
 // Value implements context.Context.
@@ -84,7 +95,7 @@ func (c *Context) Value(key any) any {
 	return c.alone().Value(key)
 }
 
-// look is Err while there is no whole. The mutex is held.
+// look is Err as far as the two contexts and Stop decide it. The mutex is held.
 func (c *Context) look() error {
 	if !c.ended {
 		if err := c.Context.Err(); err != nil {

@@ -170,3 +170,24 @@ func TestNothingStaysRegistered(t *testing.T) {
 	}
 	c.Stop()
 }
+
+// Who waits with the function Done may ask for the error before package context has told the Context.
+func TestErrIsNotLate(t *testing.T) {
+	for _, late := range []string{"first", "second"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := &registered{Context: t.Context()}, &registered{Context: t.Context()}
+		map[string]*registered{"first": first, "second": second}[late].Context = ctx // its AfterFunc never calls
+		c := eitherctx.New(first, second)
+		c.Done()
+		cancel()
+		one, other := eitherctx.Done(c)
+		select {
+		case <-one:
+		case <-other:
+		}
+		if err := c.Err(); err != context.Canceled || c.Err() != err {
+			t.Errorf("the %s has ended: %v, then %v", late, err, c.Err())
+		}
+		c.Stop()
+	}
+}
