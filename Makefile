@@ -162,7 +162,7 @@ endure: redis databases ## a day in an hour: leases by the hundred thousand, pro
 release: cross $(if $(TAG),packages) ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it
 	$(GO) run ./release -version "$(VERSION)" $(TAG)
 
-# Compiling goreleaser takes minutes, once; its test is in make test-long.
+# Compiling goreleaser takes minutes, once; its test is in make test-long, for two systems, and in make test-full for all.
 GORELEASER ?= github.com/goreleaser/goreleaser/v2@v2.15.0
 packages: ## check .goreleaser.yaml, and build archives, deb, rpm, SBOM, cask and checksums of a snapshot in dist
 	$(GO) run $(GORELEASER) check
