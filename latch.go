@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,18 +157,18 @@ type unit struct {
 }
 
 // take returns a unit of the round whose outcome an earlier call left unknown,
-// or a new one.
+// or a new one. Those of later rounds stay: its call may have been slow.
 func (l *Latch) take(r *latchRound) unit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for n := len(l.unsettled) - 1; n >= 0; n-- {
-		u := l.unsettled[n]
-		l.unsettled = l.unsettled[:n]
-		if u.round == r.held.Token {
-			return u
-		}
+	l.unsettled = slices.DeleteFunc(l.unsettled, func(u unit) bool { return u.round < r.held.Token })
+	n := slices.IndexFunc(l.unsettled, func(u unit) bool { return u.round == r.held.Token })
+	if n < 0 {
+		return unit{r.held.Token, l.c.newHolderID()}
 	}
-	return unit{r.held.Token, l.c.newHolderID()}
+	u := l.unsettled[n]
+	l.unsettled = slices.Delete(l.unsettled, n, n+1)
+	return u
 }
 
 func (l *Latch) putBack(u unit) {
