@@ -1,11 +1,16 @@
 package live
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
@@ -93,6 +98,46 @@ func TestLeasesOverAFailover(t *testing.T) {
 				t.Errorf("with confirmed replicas found %v, want %d", found, c.lost)
 			}
 		})
+	}
+}
+
+// What a promoted server had is not judged if it did not answer the lab, and the run then shows nothing.
+func TestUnreadPromotion(t *testing.T) {
+	play := failedOver{[]deadline{{"x", 21 * ms, 121 * ms}}, nil, []history.Op{stored("a", "x", 20*ms)}}
+	r := play.run(t, "holdfast-sentinel-replicas")
+	if found := r.overFailovers(play.ops).violations(); len(found) != 1 || r.roles.unread() != nil {
+		t.Errorf("read: %v, %v", found, r.roles.unread())
+	}
+	r.roles.all[0].unread = context.DeadlineExceeded
+	if found := r.overFailovers(play.ops).violations(); len(found) != 0 || !errors.Is(r.roles.unread(), context.DeadlineExceeded) {
+		t.Errorf("unread: %v, %v", found, r.roles.unread())
+	}
+}
+
+// A server that refuses to answer for a resource, as in a cluster, has no lease of it; one that is silent may have.
+func TestLeasesOfASilentServer(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, 100*ms })
+	o := failedOver{}.run(t, "holdfast-sentinel").roles
+	o.run.prefix = "p"
+	ctx := t.Context()
+	if err := c.HSet(ctx, "p:{r}", "holder", "x", "deadline", epoch.Add(time.Second).UnixMicro()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	key := leaseKey{"r", "x"}
+	if had, err := o.leases(ctx, c); err != nil || had[key] == 0 {
+		t.Errorf("%v, %v", had, err)
+	}
+	if err := c.Set(ctx, "p:{r}", "not a hash", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if had, err := o.leases(ctx, c); err != nil || len(had) != 0 {
+		t.Errorf("refused: %v, %v", had, err)
+	}
+	server.Pause()
+	defer server.Resume()
+	if had, err := o.leases(ctx, c); err == nil {
+		t.Errorf("of a stopped server: %v", had)
 	}
 }
 

@@ -60,11 +60,11 @@ func (r *run) incidents() (all []incident) {
 	return all
 }
 
-// Stall is a time in which a worker did not run, or in which a store did not respond to the
+// Stall is a time in which a worker, or one of its threads, did not run, or in which a store did not respond to the
 // lab or on one connection of a worker, because the machine was busy.
 type Stall struct {
 	Client string        `json:"client,omitempty"` // empty: a store
-	Trip   bool          `json:"trip,omitempty"`   // only one connection of the client
+	Part   bool          `json:"part,omitempty"`   // only one connection or one thread of the client
 	From   time.Duration `json:"from"`
 	To     time.Duration `json:"to"`
 }

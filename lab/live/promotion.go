@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,8 @@ type promotion struct {
 	known    time.Duration // when clients that looked for the master found it; 0: not until the end of the run
 	// had are the leases that it had at at, with their deadlines. A replica may get them with all data at once, without a command.
 	had map[leaseKey]time.Duration
+	// unread is why had lacks leases: the server did not answer in time. The run shows nothing then.
+	unread error
 }
 
 const (
@@ -115,7 +119,8 @@ func (o *roles) look(ctx context.Context, c *redis.Client, role string, next pro
 			continue
 		}
 		if now == master && role != master {
-			next.at, next.had = o.run.rec.Now(), o.leases(ctx, c)
+			next.at = o.run.rec.Now()
+			next.had, next.unread = o.leases(ctx, c)
 			o.promoted(ctx, next)
 		}
 		if role = now; role != master {
@@ -124,9 +129,9 @@ func (o *roles) look(ctx context.Context, c *redis.Client, role string, next pro
 	}
 }
 
-// leases reads the leases that a server has, as docs/PROTOCOL.md describes the keys. A resource that it does not answer for is left out:
-// in a cluster most are on other servers.
-func (o *roles) leases(ctx context.Context, c *redis.Client) map[leaseKey]time.Duration {
+// leases reads the leases that a server has, as docs/PROTOCOL.md describes the keys. A resource that it refuses is left out:
+// in a cluster most are on other servers. The error is of the first that it did not answer for.
+func (o *roles) leases(ctx context.Context, c *redis.Client) (map[leaseKey]time.Duration, error) {
 	all := map[leaseKey]time.Duration{}
 	note := func(resource, holder string, micros float64) {
 		if holder != "" && micros > 0 {
@@ -137,14 +142,20 @@ func (o *roles) leases(ctx context.Context, c *redis.Client) map[leaseKey]time.D
 		for _, name := range x.names() {
 			core := o.run.prefix + ":{" + name + "}"
 			fields, err := c.HMGet(ctx, core, "holder", "deadline").Result()
-			if err != nil {
+			if refused(err) {
 				continue
+			}
+			if err != nil {
+				return all, fmt.Errorf("reading %s: %w", name, err)
 			}
 			holder, _ := fields[0].(string)
 			text, _ := fields[1].(string)
 			micros, _ := strconv.ParseFloat(text, 64) // a kind, if nobody holds it
 			note(name, holder, micros)
-			line, _ := c.ZRangeWithScores(ctx, core+":line", 0, -1).Result()
+			line, err := c.ZRangeWithScores(ctx, core+":line", 0, -1).Result()
+			if err != nil && !refused(err) {
+				return all, fmt.Errorf("reading the line of %s: %w", name, err)
+			}
 			for _, z := range line {
 				if id, ok := strings.CutPrefix(z.Member.(string), "h"); ok {
 					note(name, id, z.Score)
@@ -152,7 +163,13 @@ func (o *roles) leases(ctx context.Context, c *redis.Client) map[leaseKey]time.D
 			}
 		}
 	}
-	return all
+	return all, nil
+}
+
+// refused reports whether a server answered with an error.
+func refused(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
 }
 
 // promoted notes a promotion, and when clients find the new master.
@@ -195,6 +212,16 @@ func (o *roles) promotions() []promotion {
 	all := slices.Clone(o.all)
 	slices.SortFunc(all, func(a, b promotion) int { return int(a.at - b.at) })
 	return all
+}
+
+// unread returns why a promoted server's leases are not known; nil: they are.
+func (o *roles) unread() (err error) {
+	for _, p := range o.promotions() {
+		if p.unread != nil {
+			err = errors.Join(err, fmt.Errorf("the leases of node%d, promoted at %v, are not known: %w", p.node+1, p.at, p.unread))
+		}
+	}
+	return err
 }
 
 // over returns the promotions of servers that may have a resource.

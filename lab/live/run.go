@@ -84,7 +84,7 @@ func (l *Runner) Play(ctx context.Context, p Program) (Result, error) {
 		return Result{Program: p}, errors.Join(err, r.end(ctx))
 	}
 	err = r.play(ctx)
-	err = errors.Join(err, r.end(ctx))
+	err = errors.Join(err, r.end(ctx), r.roles.unread())
 	res := r.result(began)
 	// Whether a worker comes to a point of its client depends on its schedule.
 	if missed := slices.DeleteFunc(r.inj.Missed(), atPoint); err == nil && len(missed) > 0 {

@@ -70,7 +70,7 @@ type report struct {
 	Err     string      `json:"err,omitempty"`
 	Excuse  *span       `json:"excuse,omitempty"` // with Trouble: in it, a fault must explain the trouble
 	Stall   *span       `json:"stall,omitempty"`  // the worker did not run
-	Trip    bool        `json:"trip,omitempty"`   // with Stall: it did, and waited for the store on one connection
+	Part    bool        `json:"part,omitempty"`   // with Stall: it did, but for one thread, or waited for the store on one connection
 
 	Silent []time.Duration `json:"silent,omitempty"` // with orderClose: how long each node was, at most
 }
