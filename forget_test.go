@@ -84,10 +84,12 @@ func TestLeaseResource(t *testing.T) {
 // An engine that cannot work is an error of New, not of the first Lock.
 func TestNewChecksTheEngine(t *testing.T) {
 	var noClient *redis.Client
+	idle := redis.NewClient(&redis.Options{})
+	defer idle.Close()
 	for name, e := range map[string]engine.Engine{
 		"nil":               goredis.New(nil),
 		"a nil client":      goredis.New(noClient),
-		"a bad option":      goredis.New(redis.NewClient(&redis.Options{}), goredis.WithReplicas(-1, time.Second)),
+		"a bad option":      goredis.New(idle, goredis.WithReplicas(-1, time.Second)),
 		"no nodes":          quorum.New(),
 		"a nil node":        quorum.New(memory.New(), nil),
 		"a node of nothing": quorum.New(memory.New(), goredis.New(nil), memory.New()),
