@@ -81,6 +81,21 @@ func (c cores) use(cpus []int) (back func(), err error) {
 // called.
 func (c cores) asServer() (back func(), err error) { return c.use(c.server) }
 
+// checkServer returns an error if a server may use other CPUs than the server's: it was not started as asServer says.
+func (c cores) checkServer(pid int) error {
+	var set unix.CPUSet
+	if len(c.server) == 0 {
+		return nil
+	}
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		return fmt.Errorf("get the CPUs of process %d: %w", pid, err)
+	}
+	if set != *cpuSet(c.server) {
+		return fmt.Errorf("the server, process %d, is not on CPU %s alone", pid, list(c.server))
+	}
+	return nil
+}
+
 // pinServer pins all threads of a server.
 func (c cores) pinServer(pid int) error {
 	if len(c.server) == 0 {

@@ -82,6 +82,12 @@ func (s *testbed) storeSite(name string) (site, error) {
 	if err != nil {
 		return site{}, fmt.Errorf("%s: %w", name, err)
 	}
+	if server.pid > 0 { // SQLite has no server
+		if err := s.cores.checkServer(server.pid); err != nil {
+			server.stop()
+			return site{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	return site{addrs: server.addrs, meters: []meter{server}, stop: server.stop}, nil
 }
 

@@ -102,14 +102,16 @@ func (p *Process) fatal(format string, args ...any) {
 	p.Test.Fatalf(format, args...)
 }
 
-// StartAll calls start for 0 to n-1 at once, and returns the errors when all have returned.
+// StartAll calls start for 0 to n-1 at once, and returns the errors when all have returned. The last call is made by the
+// caller's goroutine, so a single server inherits what was set for its thread, such as its CPUs.
 func StartAll(n int, start func(i int) error) error {
 	errs := make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { errs[i] = start(i) })
+	var others sync.WaitGroup
+	for i := range n - 1 {
+		others.Go(func() { errs[i] = start(i) })
 	}
-	all.Wait()
+	errs[n-1] = start(n - 1)
+	others.Wait()
 	return errors.Join(errs...)
 }
 
