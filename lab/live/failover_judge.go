@@ -170,8 +170,6 @@ func (f *failovers) add(r *run, key leaseKey, uses []*use, p promotion, until ti
 			latest = max(latest, r.ledgers[n].DeadlineAt(key.resource, key.store, p.from))
 		}
 		switch {
-		case !has && p.unread != nil:
-			continue // it may have had it
 		case granted >= p.from:
 			if by < endless && (!has || stored > max(by, p.at)) { // by the old master
 				f.lose(u, p, granted, true)

@@ -101,16 +101,38 @@ func TestLeasesOverAFailover(t *testing.T) {
 	}
 }
 
-// What a promoted server had is not judged if it did not answer the lab, and the run then shows nothing.
-func TestUnreadPromotion(t *testing.T) {
+// A run shows nothing if a promoted server did not answer the lab, or if the lab did not look at it for long.
+func TestUnsurePromotions(t *testing.T) {
 	play := failedOver{[]deadline{{"x", 21 * ms, 121 * ms}}, nil, []history.Op{stored("a", "x", 20*ms)}}
 	r := play.run(t, "holdfast-sentinel-replicas")
-	if found := r.overFailovers(play.ops).violations(); len(found) != 1 || r.roles.unread() != nil {
-		t.Errorf("read: %v, %v", found, r.roles.unread())
+	if err := r.roles.unsure(); err != nil {
+		t.Error(err)
 	}
 	r.roles.all[0].unread = context.DeadlineExceeded
-	if found := r.overFailovers(play.ops).violations(); len(found) != 0 || !errors.Is(r.roles.unread(), context.DeadlineExceeded) {
-		t.Errorf("unread: %v, %v", found, r.roles.unread())
+	if err := r.roles.unsure(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("not read: %v", err)
+	}
+	r.roles.all[0].unread, r.roles.all[0].at = nil, r.roles.all[0].from+longestLook+ms
+	if err := r.roles.unsure(); err == nil {
+		t.Error("a promotion at some time in a second and more")
+	}
+}
+
+// Of a run that was cut short the records are not judged, nor what they would excuse.
+func TestCutShort(t *testing.T) {
+	a := stored("a", "x", 20*ms)
+	for subject, kept := range map[string]int{"holdfast-sentinel-replicas": 1, "holdfast-sentinel": 0} {
+		play := failedOver{[]deadline{{"x", 21 * ms, 121 * ms}}, nil, []history.Op{a}}
+		r := play.run(t, subject, fault.Fault{Kind: fault.Failover, Target: "node1", At: fault.After(0)})
+		r.ops = newOperator(r)
+		r.rec.Add(a)
+		r.violations = []check.Violation{{Check: "errors"}}
+		if found := r.result(time.Now(), false).Violations; len(found) != kept {
+			t.Errorf("%s, cut short: %v", subject, found)
+		}
+		if found := r.result(time.Now(), true).Violations; len(found) <= kept {
+			t.Errorf("%s, whole: %v", subject, found)
+		}
 	}
 }
 

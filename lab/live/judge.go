@@ -85,8 +85,9 @@ func (r Result) Checks() (names []string) {
 	return names
 }
 
-// result collects the history of a run that has ended and checks it.
-func (r *run) result(began time.Time) Result {
+// result collects the history of a run that has ended and checks it. If the run was cut short, the records of its stores and of
+// their roles may be, and are not judged; whole says that it was not.
+func (r *run) result(began time.Time, whole bool) Result {
 	res := Result{Kind: kindLive, Program: r.p, Took: time.Since(began)}
 	ops := r.rec.Ops()
 	for _, c := range r.workers {
@@ -127,12 +128,20 @@ func (r *run) result(began time.Time) Result {
 	res.Stalls, res.History = r.stalls(), ops
 	res.Recorded = r.recorded
 	res.Calm = r.calm() && r.steady()
-	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations, over.violations())
+	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations)
+	switch {
+	case whole:
+		res.Violations = append(res.Violations, over.violations()...)
+	case r.roles != nil && !over.safe: // what the failovers have lost is not known
+		res.Violations = nil
+	}
 	if len(r.ledgers) > 0 {
 		var found []check.Violation
-		if r.roles != nil {
+		switch {
+		case !whole:
+		case r.roles != nil:
 			res.Windows, found = r.judgeReigns(ops, over)
-		} else {
+		default:
 			res.Windows, found = ledger.Judge(ops, r.p.TTL, r.ledgers)
 		}
 		res.Violations = append(res.Violations, found...)

@@ -22,7 +22,7 @@ type promotion struct {
 	known    time.Duration // when clients that looked for the master found it; 0: not until the end of the run
 	// had are the leases that it had at at, with their deadlines. A replica may get them with all data at once, without a command.
 	had map[leaseKey]time.Duration
-	// unread is why had lacks leases: the server did not answer in time. The run shows nothing then.
+	// unread is why had lacks leases: the server did not answer in time.
 	unread error
 }
 
@@ -31,6 +31,8 @@ const (
 	lookEvery = 5 * time.Millisecond
 	// answers is how long a look waits: a stopped server does not answer.
 	answers = 500 * time.Millisecond
+	// longestLook is the longest time between two looks at a server in which the lab believes that one promotion happened at most.
+	longestLook = time.Second
 )
 
 // roles is what the servers of a store with replicas were over the time. The methods of nil are of a store without.
@@ -214,11 +216,14 @@ func (o *roles) promotions() []promotion {
 	return all
 }
 
-// unread returns why a promoted server's leases are not known; nil: they are.
-func (o *roles) unread() (err error) {
+// unsure returns why it is not known what the servers were, or had when they were promoted; nil: it is. The run shows nothing then.
+func (o *roles) unsure() (err error) {
 	for _, p := range o.promotions() {
 		if p.unread != nil {
 			err = errors.Join(err, fmt.Errorf("the leases of node%d, promoted at %v, are not known: %w", p.node+1, p.at, p.unread))
+		}
+		if p.at-p.from > longestLook {
+			err = errors.Join(err, fmt.Errorf("node%d was promoted between %v and %v: others may have been, too", p.node+1, p.from, p.at))
 		}
 	}
 	return err

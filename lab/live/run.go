@@ -84,8 +84,8 @@ func (l *Runner) Play(ctx context.Context, p Program) (Result, error) {
 		return Result{Program: p}, errors.Join(err, r.end(ctx))
 	}
 	err = r.play(ctx)
-	err = errors.Join(err, r.end(ctx), r.roles.unread())
-	res := r.result(began)
+	err = errors.Join(err, r.end(ctx), r.roles.unsure())
+	res := r.result(began, err == nil)
 	// Whether a worker comes to a point of its client depends on its schedule.
 	if missed := slices.DeleteFunc(r.inj.Missed(), atPoint); err == nil && len(missed) > 0 {
 		err = fmt.Errorf("%w: %s", ErrMissed, strings.TrimSpace(missed.String()))
