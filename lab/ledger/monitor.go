@@ -90,7 +90,8 @@ func (w *Watch) open(ctx context.Context) (net.Conn, *bufio.Reader, error) {
 func (w *Watch) run(ctx context.Context, conn net.Conn, lines *bufio.Reader) {
 	defer close(w.done)
 	for {
-		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		present := conn // the function may run late, when conn is another one or none
+		stop := context.AfterFunc(ctx, func() { present.Close() })
 		marked := w.read(lines)
 		stop()
 		conn.Close()

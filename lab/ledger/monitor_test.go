@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,4 +75,34 @@ func TestWatchFails(t *testing.T) {
 	if _, err := l.Watch(&redis.Options{Addr: "127.0.0.1:1", Password: "secret"}); err == nil {
 		t.Error("watched a server with a password")
 	}
+}
+
+// A Watch ends at any time, also while its connection ends and another begins.
+func TestWatchEndsAtAnyTime(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() { // a server whose connections end at once
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("+OK\r\n"))
+			conn.Close()
+		}
+	})
+	for i := range 300 {
+		w, err := New("app", time.Now()).Watch(&redis.Options{Addr: l.Addr().String()})
+		if err != nil {
+			continue // it ended before its answer was read
+		}
+		time.Sleep(time.Duration(i) * 10 * time.Microsecond)
+		w.cancel()
+		<-w.done
+	}
+	l.Close()
+	served.Wait()
 }
