@@ -219,9 +219,10 @@ func (r *run) uncertain(forced []history.Op) []history.Op {
 	return forced
 }
 
-// seenSince returns a history without what observers saw until the last failover that may have lost a term was known.
+// seenSince returns a history without what observers saw until the last failover that may have lost a term was known. They
+// also see terms that no replica has confirmed, and that no candidate was told of.
 func (r *run) seenSince(ops []history.Op) []history.Op {
-	if !r.mayLose() {
+	if r.roles == nil || r.orderly() {
 		return ops
 	}
 	since := time.Duration(-1)

@@ -163,6 +163,23 @@ func TestLeasesOfASilentServer(t *testing.T) {
 	}
 }
 
+// What an observer saw before clients knew the new master is of no account, with confirmed replicas too: reads are not confirmed.
+func TestTermsOverAFailover(t *testing.T) {
+	seen := func(at time.Duration) history.Op {
+		return history.Op{Client: "a", Kind: history.Seen, Resource: "r", Call: at, Return: at, Outcome: history.OK, Token: uint64(at)}
+	}
+	ops := []history.Op{seen(30 * ms), seen(70 * ms), seen(71 * ms)} // the new master is known at 70 ms
+	failover := fault.Fault{Kind: fault.Failover, Target: "node1", At: fault.After(0)}
+	for _, subject := range []string{"holdfast-sentinel", "holdfast-sentinel-replicas"} {
+		if got := (failedOver{}).run(t, subject, failover).seenSince(ops); len(got) != 1 || got[0].Return != 71*ms {
+			t.Errorf("%s: %v", subject, got)
+		}
+	}
+	if got := (&run{}).seenSince(ops); len(got) != len(ops) {
+		t.Errorf("without replicas: %v", got)
+	}
+}
+
 // A part of a Multi, of which the client does not state the ID, is known by its token.
 func TestPartsOverAFailover(t *testing.T) {
 	a := stored("a", "", 20*ms)
