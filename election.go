@@ -163,8 +163,9 @@ func (e *Election) look(ctx context.Context) (Leader, time.Duration, error) {
 // once if the leader's TTL runs out. A shorter term may be missed, but tokens
 // only increase. On a store without a clock (etcd, ZooKeeper) a term whose lease
 // is claimed or renewed late may be seen again after Token 0, if nobody else has
-// been elected; and after a failover the term before one that the new master does
-// not have, which with goredis.WithReplicas was of nobody. While the store is unavailable Observe yields nothing. The
+// been elected. After a failover an earlier term may be seen again, if the new
+// master does not have the latest one; with goredis.WithReplicas no candidate was
+// told of that one. While the store is unavailable Observe yields nothing. The
 // sequence ends with ctx, without an error; any other error, as for
 // [Election.Leader], is its last element. It runs in the caller's goroutine and
 // holds no resources between elements.

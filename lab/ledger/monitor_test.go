@@ -83,6 +83,7 @@ func TestWatchEndsAtAnyTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dialled := make(chan struct{}, 1)
 	var served sync.WaitGroup
 	served.Go(func() { // a server whose connections end at once
 		for {
@@ -92,16 +93,27 @@ func TestWatchEndsAtAnyTime(t *testing.T) {
 			}
 			_, _ = conn.Write([]byte("+OK\r\n"))
 			conn.Close()
+			select {
+			case dialled <- struct{}{}:
+			default:
+			}
 		}
 	})
+	ended := 0
 	for i := range 300 {
 		w, err := New("app", time.Now()).Watch(&redis.Options{Addr: l.Addr().String()})
 		if err != nil {
 			continue // it ended before its answer was read
 		}
-		time.Sleep(time.Duration(i) * 10 * time.Microsecond)
+		for range i % 5 {
+			<-dialled
+		}
 		w.cancel()
 		<-w.done
+		ended++
+	}
+	if ended < 100 {
+		t.Errorf("%d of 300 began", ended)
 	}
 	l.Close()
 	served.Wait()

@@ -40,9 +40,9 @@ func (r *run) steady() bool {
 	return r.p.holdfast() && longestStall(r.lasting()) <= steadyFor && len(r.roles.promotions()) == 0
 }
 
-// lasting returns the stalls without those of single connections and threads: a client that waits for one of them has others.
+// lasting returns the stalls without those of single connections: a client that waits for one of them has others.
 func (r *run) lasting() []Stall {
-	return slices.DeleteFunc(r.stalls(), func(s Stall) bool { return s.Part })
+	return slices.DeleteFunc(r.stalls(), func(s Stall) bool { return s.Kind == trip })
 }
 
 // calmly returns the violations of promises of time and order.
@@ -62,7 +62,7 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 		all := r.stalls()
 		apart := func(client string, earlier, later time.Duration) bool {
 			// A waiter whose request is on its way is not in the line yet.
-			hit := slices.DeleteFunc(between(all, earlier, later), func(s Stall) bool { return s.Part && s.Client != client })
+			hit := slices.DeleteFunc(between(all, earlier, later), func(s Stall) bool { return s.Kind == trip && s.Client != client })
 			return later-earlier > same+lateness*longestStall(hit)
 		}
 		out = append(out, check.Starvation(0, apart).Find(r.ordered(ops))...)

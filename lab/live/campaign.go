@@ -45,7 +45,7 @@ type Summary struct {
 	Seeds    [2]uint64 // first and last that was played
 	Played   int       // runs that show something
 	Invalid  int       // runs that show nothing
-	Missed   int       // of these, those in which a fault was never hit
+	Missed   int       // of these, those in which a fault was never hit, or the lab did not see a server
 	Grants   int       // leases that were got, and runs of slots that began
 	Faults   int       // that happened
 	Windows  int       // trust windows that were compared with what the stores did

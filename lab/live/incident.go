@@ -60,11 +60,19 @@ func (r *run) incidents() (all []incident) {
 	return all
 }
 
-// Stall is a time in which a worker, or one of its threads, did not run, or in which a store did not respond to the
-// lab or on one connection of a worker, because the machine was busy.
+// StallKind is what stood still.
+type StallKind string
+
+const (
+	whole  StallKind = ""       // a worker, or a store for the lab
+	trip   StallKind = "trip"   // only one connection of a worker
+	thread StallKind = "thread" // only one thread of a worker
+)
+
+// Stall is a time in which a worker did not run, or a store did not respond, because the machine was busy.
 type Stall struct {
 	Client string        `json:"client,omitempty"` // empty: a store
-	Part   bool          `json:"part,omitempty"`   // only one connection or one thread of the client
+	Kind   StallKind     `json:"kind,omitempty"`
 	From   time.Duration `json:"from"`
 	To     time.Duration `json:"to"`
 }
@@ -77,9 +85,16 @@ func enough(ttl time.Duration) time.Duration {
 	return max(8*time.Millisecond, (window-ttl/3)/4)
 }
 
-// stalledFor returns how long a client or its store was stalled between two instants. Stalls at the same
-// time count once.
-func stalledFor(all []Stall, client string, from, to time.Duration) (sum time.Duration) {
+// stalledFor returns how long a client or its store was stalled between two instants: by threads or by all else, whichever is longer,
+// since a stall of the whole client is one of its threads too. Stalls at the same time count once.
+func stalledFor(all []Stall, client string, from, to time.Duration) time.Duration {
+	threads := slices.DeleteFunc(slices.Clone(all), func(s Stall) bool { return s.Kind != thread })
+	others := slices.DeleteFunc(slices.Clone(all), func(s Stall) bool { return s.Kind == thread })
+	return max(together(threads, client, from, to), together(others, client, from, to))
+}
+
+// together returns how long there was one of some stalls of a client or its store.
+func together(all []Stall, client string, from, to time.Duration) (sum time.Duration) {
 	all = slices.DeleteFunc(slices.Clone(all), func(s Stall) bool { return s.Client != "" && s.Client != client })
 	slices.SortFunc(all, func(a, b Stall) int { return cmp.Compare(a.From, b.From) })
 	for _, s := range all {

@@ -31,7 +31,7 @@ const (
 	lookEvery = 5 * time.Millisecond
 	// answers is how long a look waits: a stopped server does not answer.
 	answers = 500 * time.Millisecond
-	// longestLook is the longest time between two looks at a server in which the lab believes that one promotion happened at most.
+	// longestLook is the longest time between two looks at a server after which it is not known what a replica was meanwhile.
 	longestLook = time.Second
 )
 
@@ -44,8 +44,9 @@ type roles struct {
 	end    context.CancelFunc
 	looks  sync.WaitGroup
 
-	mu  sync.Mutex
-	all []promotion
+	mu   sync.Mutex
+	all  []promotion
+	gaps []error // between two looks
 }
 
 // watchRoles begins to look at the roles of the servers of a store with replicas.
@@ -109,6 +110,17 @@ func roleOf(ctx context.Context, c *redis.Client) (string, error) {
 func (o *roles) look(ctx context.Context, c *redis.Client, role string, next promotion) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	last := o.run.rec.Now()
+	saw := func() { // it answered, or nobody looks any more
+		at := o.run.rec.Now()
+		if role != master && at-last > longestLook {
+			o.mu.Lock()
+			o.gaps = append(o.gaps, fmt.Errorf("node%d, a replica, did not answer between %v and %v: it may have been promoted", next.node+1, last, at))
+			o.mu.Unlock()
+		}
+		last = at
+	}
+	defer saw()
 	for {
 		select {
 		case <-tick.C:
@@ -120,6 +132,7 @@ func (o *roles) look(ctx context.Context, c *redis.Client, role string, next pro
 		if err != nil {
 			continue
 		}
+		saw()
 		if now == master && role != master {
 			next.at = o.run.rec.Now()
 			next.had, next.unread = o.leases(ctx, c)
@@ -131,7 +144,7 @@ func (o *roles) look(ctx context.Context, c *redis.Client, role string, next pro
 	}
 }
 
-// leases reads the leases that a server has, as docs/PROTOCOL.md describes the keys. A resource that it refuses is left out:
+// leases reads the leases that a server has, as docs/PROTOCOL.md describes the keys. A resource that is not its own is left out:
 // in a cluster most are on other servers. The error is of the first that it did not answer for.
 func (o *roles) leases(ctx context.Context, c *redis.Client) (map[leaseKey]time.Duration, error) {
 	all := map[leaseKey]time.Duration{}
@@ -144,7 +157,7 @@ func (o *roles) leases(ctx context.Context, c *redis.Client) (map[leaseKey]time.
 		for _, name := range x.names() {
 			core := o.run.prefix + ":{" + name + "}"
 			fields, err := c.HMGet(ctx, core, "holder", "deadline").Result()
-			if refused(err) {
+			if redis.HasErrorPrefix(err, "MOVED") {
 				continue
 			}
 			if err != nil {
@@ -155,7 +168,7 @@ func (o *roles) leases(ctx context.Context, c *redis.Client) (map[leaseKey]time.
 			micros, _ := strconv.ParseFloat(text, 64) // a kind, if nobody holds it
 			note(name, holder, micros)
 			line, err := c.ZRangeWithScores(ctx, core+":line", 0, -1).Result()
-			if err != nil && !refused(err) {
+			if err != nil {
 				return all, fmt.Errorf("reading the line of %s: %w", name, err)
 			}
 			for _, z := range line {
@@ -166,12 +179,6 @@ func (o *roles) leases(ctx context.Context, c *redis.Client) (map[leaseKey]time.
 		}
 	}
 	return all, nil
-}
-
-// refused reports whether a server answered with an error.
-func refused(err error) bool {
-	var answer redis.Error
-	return errors.As(err, &answer)
 }
 
 // promoted notes a promotion, and when clients find the new master.
@@ -222,9 +229,11 @@ func (o *roles) unsure() (err error) {
 		if p.unread != nil {
 			err = errors.Join(err, fmt.Errorf("the leases of node%d, promoted at %v, are not known: %w", p.node+1, p.at, p.unread))
 		}
-		if p.at-p.from > longestLook {
-			err = errors.Join(err, fmt.Errorf("node%d was promoted between %v and %v: others may have been, too", p.node+1, p.from, p.at))
-		}
+	}
+	if o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		err = errors.Join(err, errors.Join(o.gaps...))
 	}
 	return err
 }

@@ -84,7 +84,10 @@ func (l *Runner) Play(ctx context.Context, p Program) (Result, error) {
 		return Result{Program: p}, errors.Join(err, r.end(ctx))
 	}
 	err = r.play(ctx)
-	err = errors.Join(err, r.end(ctx), r.roles.unsure())
+	err = errors.Join(err, r.end(ctx))
+	if unsure := r.roles.unsure(); err == nil && unsure != nil {
+		err = fmt.Errorf("%w: %w", ErrMissed, unsure)
+	}
 	res := r.result(began, err == nil)
 	// Whether a worker comes to a point of its client depends on its schedule.
 	if missed := slices.DeleteFunc(r.inj.Missed(), atPoint); err == nil && len(missed) > 0 {
@@ -93,8 +96,8 @@ func (l *Runner) Play(ctx context.Context, p Program) (Result, error) {
 	return res, err
 }
 
-// ErrMissed: a fault was never hit, so the run shows nothing.
-var ErrMissed = errors.New("faults that were never hit")
+// ErrMissed: a fault was never hit, or a busy machine kept the lab from looking, so the run shows nothing.
+var ErrMissed = errors.New("a fault that was never hit, or a server that the lab did not see")
 
 // prepare makes stores, connections and workers ready. The run is never nil.
 func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {

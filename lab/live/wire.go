@@ -69,8 +69,8 @@ type report struct {
 	Name    string      `json:"name,omitempty"`    // of its resource
 	Err     string      `json:"err,omitempty"`
 	Excuse  *span       `json:"excuse,omitempty"` // with Trouble: in it, a fault must explain the trouble
-	Stall   *span       `json:"stall,omitempty"`  // the worker did not run
-	Part    bool        `json:"part,omitempty"`   // with Stall: it did, but for one thread, or waited for the store on one connection
+	Stall   *span       `json:"stall,omitempty"`  // the worker did not go on
+	Kind    StallKind   `json:"kind,omitempty"`   // with Stall: what of the worker did not go on
 
 	Silent []time.Duration `json:"silent,omitempty"` // with orderClose: how long each node was, at most
 }

@@ -126,7 +126,7 @@ func (w *worker) do(o order) error {
 		pulse, still := context.WithCancel(context.Background())
 		w.still = still
 		go beat(pulse, w.load.Rec.Now, func(from, to time.Duration) { w.send(report{Stall: &span{from, to}}) })
-		go ownThreads().watch(pulse, w.load.Rec.Now, func(from, to time.Duration) { w.send(report{Stall: &span{from, to}, Part: true}) })
+		go ownThreads().watch(pulse, w.load.Rec.Now, func(from, to time.Duration) { w.send(report{Stall: &span{from, to}, Kind: thread}) })
 		for hand := range w.Program.Hands {
 			w.hands.Go(func() { w.work(ctx, hand) })
 		}
@@ -203,7 +203,7 @@ func (w *worker) observe(ctx context.Context, name string) {
 
 // late reports a round trip.
 func (w *worker) late(from, to time.Time) {
-	w.send(report{Stall: &span{w.load.Rec.At(from), w.load.Rec.At(to)}, Part: true})
+	w.send(report{Stall: &span{w.load.Rec.At(from), w.load.Rec.At(to)}, Kind: trip})
 }
 
 // Access implements workload.Vault: the vault is with the lab, which records.

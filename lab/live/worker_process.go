@@ -78,7 +78,7 @@ func (c *workerProcess) handle(r report) {
 		op, err := c.run.vault.Access(context.Background(), *r.Access)
 		c.reply(r.ID, &op, err)
 	case r.Stall != nil:
-		c.run.stall(Stall{c.name, r.Part, r.Stall.From, r.Stall.To})
+		c.run.stall(Stall{c.name, r.Kind, r.Stall.From, r.Stall.To})
 	case r.Excuse != nil:
 		c.run.excuse(excuse{c.name, r.Name, r.Trouble, r.Excuse.From, r.Excuse.To})
 	case r.Trouble != "":

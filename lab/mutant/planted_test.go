@@ -51,7 +51,10 @@ func TestPlantedBugsNameTheirTests(t *testing.T) {
 			}
 		}
 		for part := range strings.SplitSeq(m.Flags[at+1], "|") {
-			part, _, _ = strings.Cut(part, "/") // of a test's parts
+			part, script, _ := strings.Cut(part, "/")
+			if found, _ := filepath.Glob(filepath.Join(root, m.Package, "testdata", "*"+strings.TrimSuffix(script, "$")+".txtar")); script != "" && len(found) == 0 {
+				t.Errorf("%s: %s: no script of %s is named %s", m.Area, m.Name, m.Package, script)
+			}
 			if !slices.ContainsFunc(names[m.Package], func(name string) bool { return strings.Contains(name, part) }) {
 				t.Errorf("%s: %s: no test of %s has %q in its name", m.Area, m.Name, m.Package, part)
 			}

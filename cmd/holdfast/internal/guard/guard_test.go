@@ -195,6 +195,21 @@ func TestRenewalsKeepItRunning(t *testing.T) {
 	s.until(Gone)
 }
 
+// A deadline that is before the present one, as of a renewal that was overtaken, changes nothing.
+func TestAnOlderDeadlineChangesNothing(t *testing.T) {
+	s := run(t, "echo ready >$READY; exec sleep 60", nil)
+	s.guard.Extend(time.Now().Add(time.Minute))
+	s.guard.Extend(time.Now())
+	s.guard.Signal(syscall.SIGUSR1)
+	if e := s.until(Exited); e.Status.Signal() != syscall.SIGUSR1 {
+		t.Errorf("status %v", e.Status)
+	}
+	s.until(Gone)
+	if slices.Contains(s.heard, Terming) {
+		t.Errorf("heard %v", s.heard)
+	}
+}
+
 func TestStopSendsTheSignalThenKill(t *testing.T) {
 	s := run(t, "trap '' INT; echo ready >$READY; while :; do sleep 1; done", func(c *Command) {
 		c.KillAfter = 50 * time.Millisecond
