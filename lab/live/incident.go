@@ -90,11 +90,11 @@ func enough(ttl time.Duration) time.Duration {
 func stalledFor(all []Stall, client string, from, to time.Duration) time.Duration {
 	threads := slices.DeleteFunc(slices.Clone(all), func(s Stall) bool { return s.Kind != thread })
 	others := slices.DeleteFunc(slices.Clone(all), func(s Stall) bool { return s.Kind == thread })
-	return max(together(threads, client, from, to), together(others, client, from, to))
+	return max(covered(threads, client, from, to), covered(others, client, from, to))
 }
 
-// together returns how long there was one of some stalls of a client or its store.
-func together(all []Stall, client string, from, to time.Duration) (sum time.Duration) {
+// covered returns how long there was one of some stalls of a client or its store.
+func covered(all []Stall, client string, from, to time.Duration) (sum time.Duration) {
 	all = slices.DeleteFunc(slices.Clone(all), func(s Stall) bool { return s.Client != "" && s.Client != client })
 	slices.SortFunc(all, func(a, b Stall) int { return cmp.Compare(a.From, b.From) })
 	for _, s := range all {
