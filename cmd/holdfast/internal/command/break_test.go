@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -40,5 +41,15 @@ func TestBreakNamesAMark(t *testing.T) {
 	targets, err := (&breakCmd{Resource: "order-1", HolderID: "mark", DryRun: true}).targets(&env{}, &session{Client: c, at: "memory"}, false)
 	if err != nil || len(targets) != 1 || !strings.HasPrefix(targets[0].words, `the mark of "order-1" as done, for another `) {
 		t.Errorf("%+v, %v", targets, err)
+	}
+}
+
+// Only a yes breaks, not an empty answer or the end of the input.
+func TestBreakNeedsAYes(t *testing.T) {
+	for answer, yes := range map[string]bool{"y\n": true, " Yes \n": true, "\n": false, "": false, "n\n": false, "yeah\n": false} {
+		err := (&breakCmd{}).confirm([]target{{words: "the lease"}}, strings.NewReader(answer), io.Discard)
+		if (err == nil) != yes {
+			t.Errorf("%q: %v", answer, err)
+		}
 	}
 }
