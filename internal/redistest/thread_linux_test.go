@@ -2,9 +2,8 @@ package redistest
 
 import (
 	"runtime"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // A single server is started by the caller's own thread, whose CPUs it inherits.
@@ -13,10 +12,10 @@ func TestStartAllByTheCaller(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	threads := make([]int, 3)
 	for _, n := range []int{1, len(threads)} {
-		if err := StartAll(n, func(i int) error { threads[i] = unix.Gettid(); return nil }); err != nil {
+		if err := StartAll(n, func(i int) error { threads[i] = syscall.Gettid(); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if threads[n-1] != unix.Gettid() {
+		if threads[n-1] != syscall.Gettid() {
 			t.Errorf("the last of %d was started by another thread", n)
 		}
 	}
