@@ -16,16 +16,7 @@ func TestLatchUnsettled(t *testing.T) {
 		net := newFaulty()
 		l, other := newClient(t, net).Latch("parts"), newClient(t, net.Engine).Latch("parts")
 		mustSet(t, other, 3)
-		loseEvery(net, 1)
-		net.Set(func() {
-			lost := net.OnAcquire
-			net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-				if r.Ballot != 0 {
-					return net.Engine.Acquire(ctx, r)
-				}
-				return lost(ctx, r)
-			}
-		})
+		loseButProbes(net)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		wantErr(t, l.CountDown(ctx), context.DeadlineExceeded, holdfast.ErrUnavailable)
@@ -50,18 +41,17 @@ func TestLatchUnsettledOfTwoRounds(t *testing.T) {
 					reached, resume = make(chan struct{}), make(chan struct{})
 					net.Set(func() {
 						net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-							a, err := engine.Answer{}, error(nil)
-							if where(r) {
-								net.Set(func() { net.OnAcquire = nil })
-								a, err = net.Engine.Acquire(ctx, r)
-								close(reached)
-								<-resume
-								if earlier == "is given up" {
-									return engine.Answer{}, down(ctx)
-								}
+							a, err := net.Engine.Acquire(ctx, r)
+							if !where(r) {
 								return a, err
 							}
-							return net.Engine.Acquire(ctx, r)
+							net.Set(func() { net.OnAcquire = nil })
+							close(reached)
+							<-resume
+							if earlier == "is given up" {
+								return engine.Answer{}, down(ctx)
+							}
+							return a, err
 						}
 					})
 					return reached, resume
@@ -79,16 +69,7 @@ func TestLatchUnsettledOfTwoRounds(t *testing.T) {
 				mustSet(t, other, 3)
 
 				// The second counts in the new round, and does not know it.
-				loseEvery(net, 1)
-				net.Set(func() {
-					lost := net.OnAcquire
-					net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-						if r.Ballot != 0 {
-							return net.Engine.Acquire(ctx, r)
-						}
-						return lost(ctx, r)
-					}
-				})
+				loseButProbes(net)
 				short, end := context.WithTimeout(context.Background(), time.Second)
 				defer end()
 				wantErr(t, l.CountDown(short), holdfast.ErrUnavailable)
@@ -106,4 +87,18 @@ func TestLatchUnsettledOfTwoRounds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// loseButProbes makes every request take effect without an answer, but for those that only read.
+func loseButProbes(net *faulty) {
+	loseEvery(net, 1)
+	net.Set(func() {
+		lost := net.OnAcquire
+		net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			if r.Ballot != 0 {
+				return net.Engine.Acquire(ctx, r)
+			}
+			return lost(ctx, r)
+		}
+	})
 }
