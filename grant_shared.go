@@ -77,13 +77,10 @@ func (lk *acquirer) joinShared(parent context.Context) *Lease {
 	if h == nil {
 		return nil
 	}
-	if l := h.join(parent); l != nil {
-		return l
-	}
 	if lk.c.recalls.supported && !h.shared.recallable {
-		lk.c.wakeups.listenSoon() // so that the next grant can be joined for longer
+		lk.c.wakeups.listenSoon() // so that a writer stops those who would join the next grant
 	}
-	return nil
+	return h.join(parent)
 }
 
 func (h *storeGrant) join(parent context.Context) *Lease {

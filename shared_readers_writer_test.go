@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
@@ -48,4 +49,26 @@ func TestWriterWaitsForOneRead(t *testing.T) {
 			all.Wait()
 		})
 	}
+}
+
+// The first reader that joins another subscribes, so that the next grant of this process can be recalled. If only one
+// that came too late to join did so, a process whose readers happen to come in time would let newcomers pass a writer
+// for a quantum in each grant.
+func TestFirstReaderThatJoinsSubscribes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, memory.New())
+		rw := c.RWMutex("x")
+		first := mustLock(t, rw.RLock, t.Context())
+		synctest.Wait()
+		if s := c.Stats().Subscription; s != holdfast.SubscriptionNone {
+			t.Fatalf("one reader: %v", s)
+		}
+		second := mustLock(t, rw.RLock, t.Context())
+		synctest.Wait()
+		if s := c.Stats().Subscription; s != holdfast.SubscriptionLive {
+			t.Errorf("after the second reader: %v, want a subscription", s)
+		}
+		mustRelease(t, first)
+		mustRelease(t, second)
+	})
 }
