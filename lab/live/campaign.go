@@ -61,6 +61,7 @@ type Summary struct {
 	Rated                         int                // runs in which the clocks of stores ran at other rates
 	Controls                      []ControlResult    // of those that were played
 	Stopped                       int                // pauses of workers at points of their clients
+	ByStall                       int                // lost leases and errors that only a stall of the machine explains
 	Calm                          int                // runs without faults, in which order and times were judged
 	Hit                           map[fault.Kind]int // of the faults that happened
 	Planned                       map[fault.Kind]int // of the faults of all programs that were played
@@ -168,7 +169,7 @@ func (s *Summary) add(r Result, err error) {
 		s.Lingered += r.Lingered
 		s.Recorded.add(r.Recorded)
 		s.Recalls += r.Recalls
-		s.Stopped += r.Stopped
+		s.Stopped, s.ByStall = s.Stopped+r.Stopped, s.ByStall+r.ByStall
 		s.Terms, s.Waited = s.Terms+r.Terms(), s.Waited+r.Waited()
 		s.Promotions, s.Carried, s.LostOver = s.Promotions+r.Promotions, s.Carried+r.Carried, s.LostOver+r.LostOver
 		s.Rolled.add(r.Rolled)

@@ -126,14 +126,18 @@ func longestStall(all []Stall) (longest time.Duration) {
 }
 
 // explained reports whether a fault or a stall explains that a client had trouble with its
-// store in a time that ended at an instant.
+// store in a time that ended at an instant. It counts those that only a stall explains.
 func (r *run) explained(client string, from, at time.Duration) bool {
 	if slices.ContainsFunc(r.incidents(), func(i incident) bool {
 		return i.covers(client, at) || i.covers(client, from) || i.from >= from && i.from <= at && i.covers(client, i.from)
 	}) {
 		return true
 	}
-	return stalledFor(r.stalls(), client, min(from, at-r.p.TTL), at) >= enough(r.p.TTL)
+	if stalledFor(r.stalls(), client, min(from, at-r.p.TTL), at) < enough(r.p.TTL) {
+		return false
+	}
+	r.byStall++
+	return true
 }
 
 // kept returns a violation for each lease that was lost without a reason. Leases that are not
@@ -170,7 +174,7 @@ func (r *run) unexplained() (out []check.Violation) {
 	all := slices.Clone(r.excuses)
 	r.mu.Unlock()
 	for _, e := range all {
-		if !r.explained(e.client, e.from, e.at) && !r.ops.brokeOf(e.client, e.resource, e.at) {
+		if !r.ops.brokeOf(e.client, e.resource, e.at) && !r.explained(e.client, e.from, e.at) {
 			out = append(out, check.Violation{Check: "errors", Resource: e.resource, At: e.at,
 				Text: fmt.Sprintf("%s got, without a fault that explains it: %s", e.client, e.text)})
 		}

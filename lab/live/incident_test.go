@@ -81,6 +81,13 @@ func TestOnlyAnIncidentExplains(t *testing.T) {
 			if found := r.unexplained(); len(found) != c.excused {
 				t.Errorf("errors: %v, want %d", found, c.excused)
 			}
+			stalled := 0
+			if len(c.stalls) > 0 {
+				stalled = 2 - c.kept - c.excused
+			}
+			if r.byStall != stalled {
+				t.Errorf("%d are explained by a stall, want %d", r.byStall, stalled)
+			}
 		})
 	}
 }

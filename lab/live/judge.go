@@ -38,6 +38,8 @@ type Result struct {
 	Promotions int `json:"promotions,omitempty"`
 	Carried    int `json:"carried,omitempty"`
 	LostOver   int `json:"lost_over,omitempty"`
+	// ByStall counts the lost leases and the errors that nothing but a stall of the machine explains.
+	ByStall int `json:"by_stall,omitempty"`
 	// Rolled counts the leases that were relied on when a single store was rolled back.
 	Rolled Rolled `json:"rolled,omitzero"`
 	// Calm reports whether there was no fault and no long stall, so that order and times
@@ -129,6 +131,7 @@ func (r *run) result(began time.Time, whole bool) Result {
 	res.Recorded = r.recorded
 	res.Calm = r.calm() && r.steady()
 	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations)
+	res.ByStall = r.byStall
 	switch {
 	case whole:
 		res.Violations = append(res.Violations, over.violations()...)

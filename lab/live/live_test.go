@@ -71,8 +71,8 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 				Command: command,
 				For:     time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}.Run(t.Context())
-			t.Logf("seeds %d to %d: %d histories with %d grants, %d trust windows compared with the store, %d kept leases taken, %d recalls, %+v compared with the history in the store, %d promotions, over which %d leases were held and in which %d lost writes, %d terms observed, %d waits for latches and conditions over, %+v leases at roll-backs, %d with clock rates, and %d faults %v, %d of them pauses at points, %d histories calm, in %v; %d runs showed nothing, %d of them for a fault that was not hit, or a server that was not seen",
-				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Windows, s.Lingered, s.Recalls, s.Recorded, s.Promotions, s.Carried, s.LostOver, s.Terms, s.Waited, s.Rolled, s.Rated, s.Faults, s.Hit, s.Stopped, s.Calm, s.Took.Round(1e6), s.Invalid, s.Missed)
+			t.Logf("seeds %d to %d: %d histories with %d grants, %d trust windows compared with the store, %d kept leases taken, %d recalls, %+v compared with the history in the store, %d promotions, over which %d leases were held and in which %d lost writes, %d terms observed, %d waits for latches and conditions over, %+v leases at roll-backs, %d with clock rates, and %d faults %v, %d of them pauses at points, %d losses and errors that only a stall explains, %d histories calm, in %v; %d runs showed nothing, %d of them for a fault that was not hit, or a server that was not seen",
+				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Windows, s.Lingered, s.Recalls, s.Recorded, s.Promotions, s.Carried, s.LostOver, s.Terms, s.Waited, s.Rolled, s.Rated, s.Faults, s.Hit, s.Stopped, s.ByStall, s.Calm, s.Took.Round(1e6), s.Invalid, s.Missed)
 			for _, text := range s.Errors {
 				t.Error(text)
 			}

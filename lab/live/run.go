@@ -49,6 +49,7 @@ type run struct {
 	violations []check.Violation
 	excuses    []excuse
 	stalled    []Stall
+	byStall    int // losses and errors that only a stall explains; of the judge
 }
 
 // output is what workers write to standard error.

@@ -25,12 +25,13 @@ type Campaign struct {
 	Invalid int         `json:"invalid,omitempty"`
 	Missed  int         `json:"missed,omitempty"` // of the invalid: a fault was never hit
 	Grants  int         `json:"grants"`
-	Windows int         `json:"windows,omitempty"` // trust windows that were compared with what the stores did; live
-	Faults  int         `json:"faults,omitempty"`  // that happened; not counted in virtual time
-	Calm    int         `json:"calm,omitempty"`    // histories without faults and stalls; live
-	Hollow  []string    `json:"hollow,omitempty"`  // why the campaign shows less than it seems to
-	Rolled  live.Rolled `json:"rolled,omitzero"`   // leases that were relied on when a Redis was rolled back; live
-	Rated   int         `json:"rated,omitempty"`   // histories in which the clocks of stores ran at other rates; live
+	Windows int         `json:"windows,omitempty"`  // trust windows that were compared with what the stores did; live
+	Faults  int         `json:"faults,omitempty"`   // that happened; not counted in virtual time
+	Calm    int         `json:"calm,omitempty"`     // histories without faults and stalls; live
+	ByStall int         `json:"by_stall,omitempty"` // lost leases and errors that only a stall of the machine explains; live
+	Hollow  []string    `json:"hollow,omitempty"`   // why the campaign shows less than it seems to
+	Rolled  live.Rolled `json:"rolled,omitzero"`    // leases that were relied on when a Redis was rolled back; live
+	Rated   int         `json:"rated,omitempty"`    // histories in which the clocks of stores ran at other rates; live
 	// Controls are what is known to break, and was played beside it; live.
 	Controls []live.ControlResult `json:"controls,omitempty"`
 	Virtual  time.Duration        `json:"virtual,omitempty"` // time that passed in the bubbles
@@ -128,7 +129,7 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 	c.First, c.Last = s.Seeds[0], s.Seeds[1]
 	c.Played, c.Invalid, c.Missed, c.Grants, c.Faults, c.Took = s.Played, s.Invalid, s.Missed, s.Grants, s.Faults, s.Took
 	c.Errors, c.Windows, c.Calm, c.Hollow = s.Errors, s.Windows, s.Calm, s.Hollow()
-	c.Rolled, c.Rated, c.Controls = s.Rolled, s.Rated, s.Controls
+	c.Rolled, c.Rated, c.ByStall, c.Controls = s.Rolled, s.Rated, s.ByStall, s.Controls
 	for _, r := range s.Failures {
 		c.Broken++
 		c.how(r.Violations)
