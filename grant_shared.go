@@ -77,7 +77,7 @@ func (lk *acquirer) joinShared(parent context.Context) *Lease {
 	if h == nil {
 		return nil
 	}
-	if lk.c.recalls.supported && !h.shared.recallable {
+	if lk.c.recalls.supported && !lk.c.wakeups.live() {
 		lk.c.wakeups.listenSoon() // so that a writer stops those who would join the next grant
 	}
 	return h.join(parent)
