@@ -276,6 +276,28 @@ func TestCommandsOfASharedPair(t *testing.T) {
 	}
 }
 
+// A process in which several want a resource that no other process wants yields its lease to itself, turn after turn. That takes
+// the fast path also if the client does not listen, as one that never waits does not.
+func TestCommandsOfAYieldToOneself(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	e := open(t, rdb)
+	r := request("c1.first")
+	held := hold(t, e, r)
+	must(t, rdb.ConfigResetStat(t.Context()).Err())
+	for i := range 10 {
+		r.ID, r.Yields = "c1."+string(rune('a'+i)), held
+		held = hold(t, e, r)
+	}
+	got := commandCounts(t, rdb)
+	for _, command := range []string{"config|resetstat", "config", "info"} {
+		delete(got, command)
+	}
+	if want := map[string]int{"evalsha": 10, "time": 10, "hmget": 20, "hset": 10}; !maps.Equal(got, want) {
+		t.Errorf("ten yields took %v, want %v", got, want)
+	}
+}
+
 // A resource is open until the first of its leases ends, whichever was granted last (docs/PROTOCOL.md).
 func TestOpenUntilTheFirstLeaseEnds(t *testing.T) {
 	rdb := redistest.Start(t).Client()
