@@ -1,6 +1,10 @@
 package mutant
 
-import "github.com/holdfast-go/holdfast/lab/virtual"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
 
 // documents are bugs of engine/cas.
 func documents() []Mutant {
@@ -29,6 +33,7 @@ func documents() []Mutant {
 		},
 		{
 			Name: "an abandoned waiter stays in the line", File: folder + "beats.go", World: virtual.TimedDocuments, Checks: []string{"leftovers", "deadlock", "hand-off"},
+			Limit:   2 * time.Minute,
 			Patches: []Patch{{"	e.dismiss(client, latest)\n", "	_ = latest\n"}},
 		},
 		{
@@ -53,6 +58,7 @@ func documents() []Mutant {
 		},
 		{
 			Name: "dead waiters are granted", File: folder + "check.go", World: virtual.TimedDocuments, Checks: []string{"deadlock", "hand-off", "leftovers"},
+			Limit:   4 * time.Minute,
 			Patches: []Patch{{"		if !verified[i] {\n", "		if true {\n"}},
 		},
 		{

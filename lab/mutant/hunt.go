@@ -35,8 +35,8 @@ func (v Verdict) Found() bool {
 	return slices.ContainsFunc(v.By, func(name string) bool { return slices.Contains(v.Mutant.Checks, name) })
 }
 
-// Hunt builds the lab with the bug and searches for at most the given time, or if that is 0, by as
-// many programs as an ordinary test of the lab plays. Root is the root of the project. It returns an error if the patch does not apply or does not build.
+// Hunt builds the lab with the bug and searches for at most the given time, or the mutant's own limit if that
+// is longer; or if the time is 0, by as many programs as an ordinary test of the lab plays. Root is the root of the project. It returns an error if the patch does not apply or does not build.
 func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdict, error) {
 	v := Verdict{Mutant: m}
 	folder, test := "virtual", "^TestSchedules$"
@@ -53,6 +53,7 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	bounded, cancel := context.WithCancel(ctx)
 	env := []string{"HOLDFAST_LAB_WORLD=" + string(m.World), "HOLDFAST_LAB_KIND=" + string(m.Kind), "HOLDFAST_LAB_ENOUGH=1", "HOLDFAST_LAB_SHRINK=0", "HOLDFAST_LAB_OUT=" + dir}
 	if most > 0 {
+		most = max(most, m.Limit)
 		bounded, cancel = context.WithTimeout(ctx, most+10*time.Second)
 		env = append(env, "HOLDFAST_LAB_SCHEDULES=100000000", "HOLDFAST_LAB_RUNS=100000000",
 			"HOLDFAST_LAB_SECONDS="+strconv.Itoa(int(most.Seconds())))

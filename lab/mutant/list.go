@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
@@ -40,6 +41,7 @@ func windows() []Mutant {
 		{
 			Name: "a renewal counts from its reply", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
 			Checks: []string{"overlap", "inside", "notified", "model"},
+			Limit:  2 * time.Minute,
 			Patches: []Patch{{"	errs := s.engine.Renew(ctx, renewals)\n",
 				"	errs := s.engine.Renew(ctx, renewals)\n	sent = s.Now()\n"}},
 		},
@@ -181,6 +183,7 @@ func attempts() []Mutant {
 	return []Mutant{
 		{
 			Name: "an attempt of unknown outcome is not withdrawn", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Limit:   2 * time.Minute,
 			Patches: []Patch{{"		Withdraw: a.unsure,\n", "		Withdraw: false,\n"}},
 		},
 		{

@@ -36,7 +36,7 @@ type Mutant struct {
 	Area, Package string
 	// Flags are those of go test, such as -run, if not all tests of the package are run.
 	Flags []string
-	// Limit is how long those tests may take, if that is more than usual.
+	// Limit is how long the search or those tests may take, if that is more than usual.
 	Limit time.Duration
 	// Holds is the reason why the lab cannot find it; empty: it can. A mutant with a
 	// reason is searched for too, and must not be found.

@@ -1,6 +1,10 @@
 package mutant
 
-import "github.com/holdfast-go/holdfast/lab/virtual"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
 
 // readers are bugs of readers that share a lease.
 func readers() []Mutant {
@@ -38,6 +42,7 @@ func readers() []Mutant {
 		},
 		{
 			Name: "readers: the scripts recall no reader", File: "engine/goredis/internal/script/recall.lua", World: virtual.Redis, Checks: []string{"passed"},
+			Limit:   2 * time.Minute,
 			Patches: []Patch{{"  for _, name in ipairs(names) do\n", "  for _, name in ipairs(capacity == 1 and names or {}) do\n"}},
 		},
 		{
