@@ -105,6 +105,9 @@ func found() [][]step {
 		// passes it, by a release and by a yield. A front that has polled since is not passed, nor one of which all others are gone.
 		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), release("c1.a"), release("c3")},
 		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), yields, release("c3")},
+		// One that does not listen yields to itself, also a lease that is breaking.
+		{waits("c1.a"), deafen("c4.a b", true), yields, release("c1.a"), release("c4.a b")},
+		{waits("c1.a"), deafen("c4.a b", true), brk("c1.a", false, ""), yields, release("c1.a"), release("c4.a b")},
 		// One that does not listen when it yields is not taken for one that has stopped.
 		{waits("c1.a"), waits("c1.b"), deafen("c4.a b", true), yields, waits("c2.a~"), release("c1.b"), release("c4.a b")},
 		{waits("c1.a"), waits("c1.b"), waits("c2.a~"), waits("c3"), deafen("c1.b", true), deafen("c2.a~", true), release("c1.a"), release("c3")},

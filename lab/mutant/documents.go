@@ -27,7 +27,7 @@ func documents() []Mutant {
 		{
 			Name:  "an abandoned waiter is released although it holds",
 			Rare:  true,
-			Holds: "the lab needs some 2,000 programs for it, which take longer than a minute; TestAbandonedWaiterThatWasGranted in engine/cas finds it",
+			Holds: "the lab seldom has it; TestAbandonedWaiterThatWasGranted in engine/cas finds it",
 			File:  folder + "polls.go", World: virtual.Documents, Checks: exclusion,
 			Patches: []Patch{{"			if !q.Waits(id) {", "			if false {"}},
 		},
@@ -44,7 +44,7 @@ func documents() []Mutant {
 		},
 		{
 			Name:  "the uncertainty of the store's time is not added to a lease",
-			Holds: "a second check finds it: if the time in the reply shows that the lease ends too early, the renewal is repeated",
+			Holds: "a second check makes up for it: if the time in the reply shows that the lease ends too early, the renewal is repeated",
 			File:  folder + "write.go", World: virtual.TimedDocuments, Checks: exclusion,
 			Patches: []Patch{{"pad: translate.Micros(late.Sub(early)) + 1, local: local}", "pad: 0 * translate.Micros(late.Sub(early)), local: local}"}},
 		},

@@ -62,7 +62,7 @@ func TestPausesAtPoints(t *testing.T) {
 }
 
 // HOLDFAST_LAB_MUTANTS selects the mutants whose name contains its value, or all; without
-// it, those of quick are searched for. HOLDFAST_LAB_SECONDS bounds the search for each, a minute by default.
+// it, those of quick are searched for. HOLDFAST_LAB_SECONDS bounds the search for each, a minute by default, and a bug's own limit if that is longer.
 func TestMutantsAreFound(t *testing.T) {
 	which, most := os.Getenv("HOLDFAST_LAB_MUTANTS"), time.Minute
 	if n, _ := strconv.Atoi(os.Getenv("HOLDFAST_LAB_SECONDS")); n > 0 {
@@ -79,14 +79,14 @@ func TestMutantsAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Holds != "" {
-				if len(v.By) > 0 && !m.Rare {
-					t.Errorf("listed as one that survives, and found by %v, seed %d\n%.3000s", v.By, v.Seed, v.Output)
-				}
+			if m.Holds != "" && len(v.By) > 0 && !m.Rare {
+				t.Errorf("listed as one that survives, and found by %v, seed %d\n%.3000s", v.By, v.Seed, v.Output)
+			}
+			if m.Holds != "" && len(v.By) == 0 {
 				fmt.Fprintf(&table, "| %s | survives: %s | %.1f s |\n", m.Name, m.Holds, v.Took.Seconds())
 				return
 			}
-			if !v.Found() {
+			if !v.Found() && m.Holds == "" {
 				t.Errorf("not found by %v in %v; found by %v\n%.3000s", m.Checks, v.Took, v.By, v.Output)
 			}
 			fmt.Fprintf(&table, "| %s | %s, seed %d | %.1f s |\n", m.Name, strings.Join(v.By, ", "), v.Seed, v.Took.Seconds())

@@ -50,7 +50,7 @@ type Plan struct {
 	// Mutants is the root of the project, if bugs are to be planted; it takes the go
 	// command.
 	Mutants string
-	// MutantFor bounds the search for one of them (default 1 min).
+	// MutantFor bounds the search for one of them (default 1 min), unless it has a longer limit of its own.
 	MutantFor time.Duration
 	// Out is where replay files are left (default: the system's folder for such).
 	Out string

@@ -43,7 +43,7 @@ local plain = not ARGV[7] or ARGV[7] == '1' and ARGV[9] == '' and not ARGV[10]
 local free, held = core[1] == ARGV[2] and plain, nil
 if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
   held = call('HMGET', KEYS[1], 'holder', 'easy', 'queued', 'tail')
-  local alone = held[2] == ARGV[2] -- nobody waits
+  local alone = held[2] == ARGV[2] -- nobody waits, no mark, the same kind
   local yields = ARGV[9] and ARGV[9] == held[1] and (ARGV[6] == 'q' or alone and ARGV[6] == 'l') and ARGV[7] == '1' and ARGV[8] == '0'
   if not alone and held[2] ~= '+' .. ARGV[2] or held[1] == ARGV[1] or ARGV[6] and not yields then
     held = nil
