@@ -149,6 +149,21 @@ func TestWhatMayStay(t *testing.T) {
 		}
 	}
 	killed := []*workerProcess{workers[0], workers[1], {name: "w3", died: ms}}
+	for _, c := range []struct {
+		subject string
+		left    leftBehind
+		again   bool
+		want    time.Duration
+	}{
+		{"holdfast-zookeeper", leftBehind{client: "w1", woken: true}, true, waiterLife + tidy},
+		{"holdfast-zookeeper", leftBehind{client: "w1", woken: true}, false, tidy},
+		{"holdfast-zookeeper", leftBehind{client: "w1"}, true, tidy},
+		{"holdfast-postgres", leftBehind{client: "w1", woken: true}, true, tidy},
+	} {
+		if got := (&run{p: Program{Subject: c.subject}, stores: []*store{{again: c.again}}, workers: workers}).mayStay(c.left); got != c.want {
+			t.Errorf("%s, restarted: %v, of a waiter of a Cond: %v: %v, want %v", c.subject, c.again, c.left.woken, got, c.want)
+		}
+	}
 	for woken, want := range map[bool]time.Duration{false: tidy, true: waiterLife + tidy} {
 		if got := (&run{p: Program{TTL: 100 * ms}, stores: quorum, workers: killed}).mayStay(leftBehind{node: 0, client: "w1", woken: woken}); got != want {
 			t.Errorf("a lease, of a waiter of a Cond: %v, when a process was killed that may have signalled: %v, want %v", woken, got, want)

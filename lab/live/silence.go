@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // A client that closes while a node of its quorum has not answered for 300 ms may leave
@@ -60,12 +61,17 @@ type leftBehind struct {
 // mayStay returns how long after Close the remnant may still be in its node. A node that was rolled back has waiters again
 // that had left, and may grant them leases, which nobody uses, one after the other. A node that was silent may get a request
 // after Close, and then has the waiter, or the lease. A process that is killed while it signals may have reached some nodes only.
+// A waiter for a condition that was given up while the store was down for longer than its lease is still there afterwards, and
+// on a store whose clients count how long they have seen a lease it lasts from the first look on.
 func (r *run) mayStay(x leftBehind) time.Duration {
 	if len(r.roles.promotions()) > 0 { // neither releases nor places in the queue survive each failover
 		return r.longestTTL() + waiterLife + tidy
 	}
 	if len(r.stores[x.node].rolls) > 0 {
 		return waiterLife + r.p.TTL + tidy
+	}
+	if x.woken && r.stores[x.node].again && r.p.store().Clocks == stores.OfClients {
+		return waiterLife + tidy
 	}
 	cut := x.woken && slices.ContainsFunc(r.workers, func(c *workerProcess) bool { return c.died > 0 }) // in the middle of its signal
 	if len(r.stores) == 1 || r.silence(x) < silentFor && !cut {

@@ -22,6 +22,7 @@ type store struct {
 
 	mu    sync.Mutex
 	down  bool // it was killed
+	again bool // it was started again in this run
 	wipes []wipe
 	rolls []rollBack
 	copy  rollBack // what is known of the latest copy
@@ -125,7 +126,7 @@ func (s *store) Restart() {
 // restart needs the mutex.
 func (s *store) restart() {
 	s.server.Restart()
-	s.down = false
+	s.down, s.again = false, true
 }
 
 // empty removes the data of a server that was killed.
