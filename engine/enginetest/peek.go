@@ -49,17 +49,17 @@ func peekOfOneHolder(s *scene) {
 
 func peekHidesExpired(s *scene) {
 	a := s.party("a")
-	for _, kind := range []engine.Kind{engine.KindElection, engine.KindCond} {
-		r := lasting(short/4, a.request())
-		if r.Kind = kind; kind == engine.KindCond {
-			r.Capacity = 100
-		}
-		on := s.on(string(kind))
+	election, cond := lasting(short/2, a.request()), lasting(short/2, a.conditional())
+	election.Kind = engine.KindElection
+	for _, r := range []*engine.Request{&election, &cond} {
+		on := s.on(string(r.Kind))
 		r.Resource = on.res
-		on.hold(r)
-		s.passTTL(short / 4)
-		if b := on.peek(); len(b.Holders) != 0 {
-			s.Errorf("%s: got %+v, want no holder", kind, b)
+		on.hold(*r)
+	}
+	s.passTTL(short / 2)
+	for _, r := range []engine.Request{election, cond} {
+		if b := s.on(string(r.Kind)).peek(); len(b.Holders) != 0 {
+			s.Errorf("%s: got %+v, want no holder", r.Kind, b)
 		}
 	}
 }
