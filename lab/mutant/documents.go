@@ -32,8 +32,7 @@ func documents() []Mutant {
 			Patches: []Patch{{"			if !q.Waits(id) {", "			if false {"}},
 		},
 		{
-			Name: "an abandoned waiter stays in the line", File: folder + "beats.go", World: virtual.TimedDocuments, Checks: []string{"leftovers", "deadlock", "hand-off"},
-			Limit:   2 * time.Minute,
+			Name: "an abandoned waiter stays in the line", File: folder + "beats.go", World: virtual.TimedDocuments, Checks: []string{"leftovers", "deadlock", "hand-off"}, Limit: 2 * time.Minute,
 			Patches: []Patch{{"	e.dismiss(client, latest)\n", "	_ = latest\n"}},
 		},
 		{
@@ -57,8 +56,7 @@ func documents() []Mutant {
 			Patches: []Patch{{"time.Since(own.at) < beatInterval {", "time.Since(own.at) < 1000*beatInterval {"}},
 		},
 		{
-			Name: "dead waiters are granted", File: folder + "check.go", World: virtual.TimedDocuments, Checks: []string{"deadlock", "hand-off", "leftovers"},
-			Limit:   4 * time.Minute,
+			Name: "dead waiters are granted", File: folder + "check.go", World: virtual.TimedDocuments, Checks: []string{"deadlock", "hand-off", "leftovers"}, Limit: 4 * time.Minute,
 			Patches: []Patch{{"		if !verified[i] {\n", "		if true {\n"}},
 		},
 		{
