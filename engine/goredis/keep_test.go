@@ -224,6 +224,18 @@ func commandCounts(t *testing.T, rdb *redis.Client) map[string]int {
 	return counts
 }
 
+// wantCommands compares what the server has executed since its counts were reset, but for what that and a new connection take.
+func wantCommands(t *testing.T, rdb *redis.Client, what string, want map[string]int) {
+	t.Helper()
+	got := commandCounts(t, rdb)
+	for _, command := range []string{"config|resetstat", "config", "info", "hello", "client|setinfo"} {
+		delete(got, command)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s took %v, want %v", what, got, want)
+	}
+}
+
 // The fast paths of a shared resource notice a line that was deleted by hand:
 // its leases are lost, and the new one makes it again, with a TTL.
 func TestDeletedLineOfAnOpenResource(t *testing.T) {
@@ -266,14 +278,7 @@ func TestCommandsOfASharedPair(t *testing.T) {
 	for i := range 10 {
 		pair("c1." + string(rune('a'+i)))
 	}
-	got := commandCounts(t, rdb)
-	for _, command := range []string{"config|resetstat", "config", "info", "hello", "client|setinfo"} {
-		delete(got, command)
-	}
-	want := map[string]int{"evalsha": 20, "time": 20, "hmget": 20, "zadd": 10, "hset": 10, "hget": 10, "zrem": 10, "hdel": 10, "hincrby": 10}
-	if !maps.Equal(got, want) {
-		t.Errorf("ten pairs took %v, want %v", got, want)
-	}
+	wantCommands(t, rdb, "ten pairs", map[string]int{"evalsha": 20, "time": 20, "hmget": 20, "zadd": 10, "hset": 10, "hget": 10, "zrem": 10, "hdel": 10, "hincrby": 10})
 }
 
 // A process in which several want a resource that no other process wants yields its lease to itself, turn after turn. That takes
@@ -289,13 +294,7 @@ func TestCommandsOfAYieldToOneself(t *testing.T) {
 		r.ID, r.Yields = "c1."+string(rune('a'+i)), held
 		held = hold(t, e, r)
 	}
-	got := commandCounts(t, rdb)
-	for _, command := range []string{"config|resetstat", "config", "info", "hello", "client|setinfo"} {
-		delete(got, command)
-	}
-	if want := map[string]int{"evalsha": 10, "time": 10, "hmget": 20, "hset": 10}; !maps.Equal(got, want) {
-		t.Errorf("ten yields took %v, want %v", got, want)
-	}
+	wantCommands(t, rdb, "ten yields", map[string]int{"evalsha": 10, "time": 10, "hmget": 20, "hset": 10})
 }
 
 // A resource is open until the first of its leases ends, whichever was granted last (docs/PROTOCOL.md).
