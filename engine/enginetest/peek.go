@@ -51,13 +51,14 @@ func peekHidesExpired(s *scene) {
 	a := s.party("a")
 	election, cond := lasting(short/2, a.request()), lasting(short/2, a.conditional())
 	election.Kind = engine.KindElection
-	for _, r := range []*engine.Request{&election, &cond} {
+	both := []engine.Request{election, cond}
+	for _, r := range both {
 		on := s.on(string(r.Kind))
 		r.Resource = on.res
-		on.hold(*r)
+		on.hold(r)
 	}
 	s.passTTL(short / 2)
-	for _, r := range []engine.Request{election, cond} {
+	for _, r := range both {
 		if b := s.on(string(r.Kind)).peek(); len(b.Holders) != 0 {
 			s.Errorf("%s: got %+v, want no holder", r.Kind, b)
 		}
