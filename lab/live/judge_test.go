@@ -148,7 +148,6 @@ func TestWhatMayStay(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	killed := []*workerProcess{workers[0], workers[1], {name: "w3", died: ms}}
 	for _, c := range []struct {
 		subject string
 		left    leftBehind
@@ -164,6 +163,7 @@ func TestWhatMayStay(t *testing.T) {
 			t.Errorf("%s, restarted: %v, of a waiter of a Cond: %v: %v, want %v", c.subject, c.again, c.left.woken, got, c.want)
 		}
 	}
+	killed := []*workerProcess{workers[0], workers[1], {name: "w3", died: ms}}
 	for woken, want := range map[bool]time.Duration{false: tidy, true: waiterLife + tidy} {
 		if got := (&run{p: Program{TTL: 100 * ms}, stores: quorum, workers: killed}).mayStay(leftBehind{node: 0, client: "w1", woken: woken}); got != want {
 			t.Errorf("a lease, of a waiter of a Cond: %v, when a process was killed that may have signalled: %v, want %v", woken, got, want)
