@@ -316,7 +316,7 @@ func (c *connection) prepare(ctx context.Context, all []*statement) error {
 	if err := p.Sync(); err != nil {
 		return err
 	}
-	results, err := results(p)
+	results, err := results(p, 0)
 	if err == nil {
 		err = p.Close()
 	}

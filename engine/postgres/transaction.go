@@ -111,23 +111,23 @@ func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) 
 	err := p.Flush()
 	var got []*pgconn.Result
 	if err == nil {
-		got, err = results(p)
+		got, err = results(p, skip)
 	}
 	stop()
 	if len(t.after) == 0 || err != nil {
 		_ = p.Close() // it is closed, or the connection is
 		end()
-		return got[min(skip, len(got)):], err
+		return got, err
 	}
 	go func() {
-		after, err := results(p)
+		after, err := results(p, skipAfter)
 		_ = p.Close()
 		end()
 		if err == nil {
-			t.then(after[skipAfter:])
+			t.then(after)
 		}
 	}()
-	return got[skip:], nil
+	return got, nil
 }
 
 // send writes queries to a pipeline. The results of the first statements are to be skipped.
@@ -160,13 +160,16 @@ func (s *documents) send(c *connection, p *pgconn.Pipeline, queries []query, rel
 
 var errPipeline = errors.New("postgres: fewer results than statements")
 
-// results reads the results of a pipeline up to the end of a transaction.
-func results(p *pgconn.Pipeline) ([]*pgconn.Result, error) {
+// results reads the results of a pipeline up to the end of a transaction, and returns those behind the first few.
+func results(p *pgconn.Pipeline, skip int) ([]*pgconn.Result, error) {
 	var all []*pgconn.Result
 	var failed error
 	for {
 		r, err := p.GetResults()
-		if rows, ok := r.(*pgconn.ResultReader); ok && err == nil {
+		if rows, ok := r.(*pgconn.ResultReader); ok && err == nil && skip > 0 {
+			skip--
+			_, err = rows.Close()
+		} else if ok && err == nil {
 			result := rows.Read()
 			if err = result.Err; err == nil {
 				all = append(all, result)
