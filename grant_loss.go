@@ -59,21 +59,36 @@ func (h *storeGrant) endLost(why *LostError) (rest func()) {
 			return rest
 		}
 	}
+	leave := func() {}
+	if gate := &h.client().gate; gate.JoinCleanup() { // first: Close finds the grant, or waits for its release
+		leave = gate.Leave
+	}
 	leases, was := h.end(why)
 	switch was {
 	case grantEnded:
+		leave()
 		return nil
 	case grantBroken:
+		leave()
 		return h.expireBroken
 	}
 	for _, l := range leases {
 		_ = l.end(why)
 	}
-	return func() { h.afterLoss(why, leases, was) }
+	return func() {
+		h.releaseLost(why, was)
+		leave() // first, since a hook may call Close
+		// Last, since a logger or a hook may panic.
+		if was == grantHeld {
+			h.report(why, leases)
+		} else {
+			h.endJeopardy(why)
+		}
+	}
 }
 
-// afterLoss does what follows a loss, once the leases have ended.
-func (h *storeGrant) afterLoss(why *LostError, leases []*Lease, was grantState) {
+// releaseLost lets others have what a lost grant has kept from them, once its leases have ended.
+func (h *storeGrant) releaseLost(why *LostError, was grantState) {
 	h.releaseLocal()
 	c := h.client()
 	if was == grantHeld {
@@ -86,11 +101,6 @@ func (h *storeGrant) afterLoss(why *LostError, leases []*Lease, was grantState) 
 		// The store may keep it a little longer, or have renewed it just now, or
 		// make it again when a late copy of its acquire arrives.
 		c.queueReleaseAfter(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
-	}
-	if was == grantHeld { // last, since a logger or a hook may panic
-		h.report(why, leases)
-	} else {
-		h.endJeopardy(why)
 	}
 }
 

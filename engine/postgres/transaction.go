@@ -160,7 +160,8 @@ func (s *documents) send(c *connection, p *pgconn.Pipeline, queries []query, rel
 
 var errPipeline = errors.New("postgres: fewer results than statements")
 
-// results reads the results of a pipeline up to the end of a transaction, and returns those behind the first few.
+// results reads the results of a pipeline up to the end of a transaction, and returns those after the first skip ones;
+// with an error those before the statement that failed.
 func results(p *pgconn.Pipeline, skip int) ([]*pgconn.Result, error) {
 	var all []*pgconn.Result
 	var failed error

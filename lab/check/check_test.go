@@ -306,9 +306,10 @@ func TestProgress(t *testing.T) {
 		{"free and not taken", check.Deadlock(second), 1, []history.Op{got("a", 0, 1, 9, 1), op(history.Release, "a", 2), got("b", 1, 4, 9, 2)}},
 		{"left by the dead", check.Deadlock(second), 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Leave, "a", 2), got("b", 1, 9.5, 19, 2)}},
 		{"free and waited for in vain", check.Deadlock(second), 1, []history.Op{waits("a", 1, 9)}},
-		{"handed on", check.HandOff(0, second), 0, []history.Op{op(history.Release, "a", 2), got("b", 1, 2.5, 9, 2), got("c", 1, 9, 19, 3)}},
-		{"handed on late", check.HandOff(0, second), 1, []history.Op{op(history.Release, "a", 2), got("b", 1, 3.5, 9, 2)}},
-		{"before all was well", check.HandOff(3*second, second), 0, []history.Op{op(history.Release, "a", 2), got("b", 1, 3.5, 9, 2)}},
+		{"handed on", check.HandOff(0, second, apart), 0, []history.Op{op(history.Release, "a", 2), got("b", 1, 2.5, 9, 2), got("c", 1, 9, 19, 3)}},
+		{"handed on late", check.HandOff(0, second, apart), 1, []history.Op{op(history.Release, "a", 2), got("b", 1, 3.5, 9, 2)}},
+		{"handed on late, but its request may have been on its way", check.HandOff(0, second, apart), 0, []history.Op{op(history.Release, "a", 2), got("b", 1.8, 3.5, 9, 2)}},
+		{"before all was well", check.HandOff(3*second, second, apart), 0, []history.Op{op(history.Release, "a", 2), got("b", 1, 3.5, 9, 2)}},
 		{"nothing left", check.Leftovers(nil), 0, nil},
 		{"left", check.Leftovers([]check.Finding{{Resource: "r", What: "a holder"}}), 1, nil},
 	})

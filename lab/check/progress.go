@@ -8,15 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
+// Apart reports whether the order of two instants of the history is that of the lock, for what a client waited for.
+type Apart func(client string, earlier, later time.Duration) bool
+
 // Starvation: at most most grants to callers that began to wait later precede the grant to a
-// waiter. Tokens show which grant was first; if there are none, the returns of the acquires do. Apart reports
-// whether the order of two instants of the history is that of the lock, for what a client waited for. The caller chooses
+// waiter. Tokens show which grant was first; if there are none, the returns of the acquires do. The caller chooses
 // both by the lock's promise of order and by how long a fault or a stall suspends it.
-func Starvation(most int, apart func(client string, earlier, later time.Duration) bool) Check {
+func Starvation(most int, apart Apart) Check {
 	return Check{"starvation", func(ops []history.Op) []Violation { return starvation(ops, most, apart) }}
 }
 
-func starvation(ops []history.Op, most int, apart func(client string, earlier, later time.Duration) bool) []Violation {
+func starvation(ops []history.Op, most int, apart Apart) []Violation {
 	var out []Violation
 	attempts := pick(ops, history.Acquire)
 	for _, w := range attempts {
@@ -109,12 +111,12 @@ func returned(op history.Op) time.Duration { return max(op.Return, op.Call) }
 
 // HandOff: after the instant from, when there are no faults any more, the next waiter
 // gets a mutex within bound after its release. So a lost wake-up is found although the
-// next poll compensates for it.
-func HandOff(from, bound time.Duration) Check {
-	return Check{"hand-off", func(ops []history.Op) []Violation { return handOff(ops, from, bound) }}
+// next poll compensates for it. A waiter is one whose call was apart from the release, as for Starvation.
+func HandOff(from, bound time.Duration, apart Apart) Check {
+	return Check{"hand-off", func(ops []history.Op) []Violation { return handOff(ops, from, bound, apart) }}
 }
 
-func handOff(ops []history.Op, from, bound time.Duration) []Violation {
+func handOff(ops []history.Op, from, bound time.Duration, apart Apart) []Violation {
 	var out []Violation
 	attempts := pick(ops, history.Acquire)
 	for _, r := range pick(ops, history.Release) {
@@ -124,7 +126,7 @@ func handOff(ops []history.Op, from, bound time.Duration) []Violation {
 		waiting, soonest := false, forever
 		for _, a := range attempts {
 			if a.Resource == r.Resource && a.Outcome == history.OK && a.Call < r.Call && a.Return >= r.Call {
-				waiting, soonest = true, min(soonest, a.Return)
+				waiting, soonest = waiting || apart(a.Client, a.Call, r.Call), min(soonest, a.Return)
 			}
 		}
 		if waiting && soonest > r.Return+bound {

@@ -66,7 +66,7 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 			return later-earlier > same+lateness*longestStall(hit)
 		}
 		out = append(out, check.Starvation(0, apart).Find(r.ordered(ops))...)
-		out = append(out, check.HandOff(0, handedOff+passing+late).Find(r.exclusive(ops))...)
+		out = append(out, check.HandOff(0, handedOff+passing+late, apart).Find(r.exclusive(ops))...)
 		out = append(out, check.Signals(wokenIn+handedOff+passing+late).Find(ops)...)
 		out = append(out, check.Opens(handedOff+passing+late).Find(ops)...)
 		out = append(out, check.Deadlock(freeFor+passing+late).Find(r.single(ops))...)

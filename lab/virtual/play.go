@@ -93,11 +93,11 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	if !w.wiped { // a wipe deletes marks
 		checks = append(checks, check.Slots())
 	}
+	bound := handedOff
 	if w.p.World == Quorum { // waiters retry, without wake-ups from a queue
-		checks = append(checks, check.HandOff(end.settled, time.Second))
-	} else {
-		checks = append(checks, check.HandOff(end.settled, handedOff))
+		bound = time.Second
 	}
+	checks = append(checks, check.HandOff(end.settled, bound, func(string, time.Duration, time.Duration) bool { return true })) // no request is on its way for long
 	if w.only(Round, Restart) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Kept())
 	}
