@@ -76,7 +76,7 @@ func (h *storeGrant) endLost(why *LostError) (rest func()) {
 		_ = l.end(why)
 	}
 	return func() {
-		h.releaseLost(why, was)
+		h.releaseAfterLoss(why, was)
 		leave() // first, since a hook may call Close
 		// Last, since a logger or a hook may panic.
 		if was == grantHeld {
@@ -87,8 +87,8 @@ func (h *storeGrant) endLost(why *LostError) (rest func()) {
 	}
 }
 
-// releaseLost lets others have what a lost grant has kept from them, once its leases have ended.
-func (h *storeGrant) releaseLost(why *LostError, was grantState) {
+// releaseAfterLoss lets others have what a lost grant has kept from them, once its leases have ended.
+func (h *storeGrant) releaseAfterLoss(why *LostError, was grantState) {
 	h.releaseLocal()
 	c := h.client()
 	if was == grantHeld {
