@@ -318,23 +318,25 @@ func TestCloseReportsReleasesThatAreRetried(t *testing.T) {
 // A lease that is lost while the store may still have it is released, and Close waits for that, also if it is
 // called as soon as the loss is visible. A grant of many leases makes the time between the two long.
 func TestCloseWaitsForTheReleaseOfALostLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newFaulty()
-		c := newClient(t, e)
-		rw := c.RWMutex("x", holdfast.WithTTL(time.Second))
-		first := mustLock(t, rw.RLock, t.Context())
-		for range 10_000 {
-			mustLock(t, rw.RLock, t.Context())
-		}
-		e.Set(func() {
-			e.OnRenew = func(c context.Context, b []engine.Renewal) []error { return slices.Repeat([]error{down(c)}, len(b)) }
+	for range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFaulty()
+			c := newClient(t, e)
+			rw := c.RWMutex("x", holdfast.WithTTL(time.Second))
+			first := mustLock(t, rw.RLock, t.Context())
+			for range 10_000 {
+				mustLock(t, rw.RLock, t.Context())
+			}
+			e.Set(func() {
+				e.OnRenew = func(c context.Context, b []engine.Renewal) []error { return slices.Repeat([]error{down(c)}, len(b)) }
+			})
+			<-first.Context().Done()
+			if err := c.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if s := look(t, e.Engine, "x"); len(s.Holders) != 0 {
+				t.Errorf("after Close the store still has %+v", s.Holders)
+			}
 		})
-		<-first.Context().Done()
-		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if s := look(t, e.Engine, "x"); len(s.Holders) != 0 {
-			t.Errorf("after Close the store still has %+v", s.Holders)
-		}
-	})
+	}
 }
