@@ -340,3 +340,29 @@ func TestCloseWaitsForTheReleaseOfALostLease(t *testing.T) {
 		})
 	}
 }
+
+// A lease that lingered, and that a Lock was about to replace when the store went away, is one that Close reports.
+func TestCloseReportsALeaseThatWasToBeReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		m := c.Mutex("x", holdfast.WithLinger(time.Second))
+		mustRelease(t, mustLock(t, m.Lock, t.Context()))
+		e.All(down)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		for { // until the tokens of the lease are too far ahead of the clock
+			l, err := m.Lock(ctx)
+			if err != nil {
+				break
+			}
+			mustRelease(t, l)
+		}
+		if s := look(t, e.Engine, "x"); len(s.Holders) != 1 {
+			t.Fatalf("the store has the leases %+v", s.Holders)
+		}
+		if err := c.Close(); !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), `1 of 1 leases were not released: ["x"]`) {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}

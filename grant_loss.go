@@ -59,25 +59,23 @@ func (h *storeGrant) endLost(why *LostError) (rest func()) {
 			return rest
 		}
 	}
-	leave := func() {}
-	if gate := &h.client().gate; gate.JoinCleanup() { // first: Close finds the grant, or waits for its release
-		leave = gate.Leave
-	}
+	joined := h.client().gate.JoinCleanup() // first: Close finds the grant, or waits for its release
 	leases, was := h.end(why)
 	switch was {
-	case grantEnded:
-		leave()
+	case grantEnded, grantBroken:
+		if joined {
+			h.client().gate.Leave()
+		}
+		if was == grantBroken {
+			return h.expireBroken
+		}
 		return nil
-	case grantBroken:
-		leave()
-		return h.expireBroken
 	}
 	for _, l := range leases {
 		_ = l.end(why)
 	}
 	return func() {
-		h.releaseAfterLoss(why, was)
-		leave() // first, since a hook may call Close
+		h.releaseAfterLoss(why, was, joined)
 		// Last, since a logger or a hook may panic.
 		if was == grantHeld {
 			h.report(why, leases)
@@ -87,10 +85,14 @@ func (h *storeGrant) endLost(why *LostError) (rest func()) {
 	}
 }
 
-// releaseAfterLoss lets others have what a lost grant has kept from them, once its leases have ended.
-func (h *storeGrant) releaseAfterLoss(why *LostError, was grantState) {
-	h.releaseLocal()
+// releaseAfterLoss lets others have what a lost grant has kept from them, once its leases have ended. It leaves the
+// gate if that was joined, so that Close does not wait for hooks.
+func (h *storeGrant) releaseAfterLoss(why *LostError, was grantState, joined bool) {
 	c := h.client()
+	if joined {
+		defer c.gate.Leave() // also if a hook panics because too many releases are queued
+	}
+	h.releaseLocal()
 	if was == grantHeld {
 		c.handOff(h.line, localTurn{}) // the local turn is free, although the holder has not released yet
 	}

@@ -291,13 +291,24 @@ func (u *queuedRelease) report(err error) {
 	}
 }
 
+// ofLease returns the first of a release and those that follow it that has a token, or itself.
+func (u *queuedRelease) ofLease() *queuedRelease {
+	for l := u; l != nil; l = l.then {
+		if l.release.Token != 0 {
+			return l
+		}
+	}
+	return u
+}
+
 // fail leaves a release, and those that follow, to the TTL.
 func (q *releaseQueue) fail(u *queuedRelease, err error) {
 	u.report(err)
-	defer q.done(u)
+	defer q.done(u) // of the first
 	if u.closing {
 		return
 	}
+	u = u.ofLease() // a withdrawal may come before it
 	q.noteUnreleased(u, err)
 	if q.c.logLimit.admits(&q.c.logLimit.unconfirmed) {
 		q.c.log.Warn("holdfast: a release was not confirmed; the lease or wait ends by its TTL",

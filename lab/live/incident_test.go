@@ -101,7 +101,8 @@ func TestCalmRunsAreJudged(t *testing.T) {
 		got("w1", "a", 0, 1*ms, 1), released("w1", "a", 590*ms), got("w3", "c", 300*ms, 600*ms, 2), released("w3", "c", 890*ms),
 		got("w2", "b", 100*ms, 900*ms, 3),
 	}
-	late := []history.Op{got("w1", "a", 0, 1*ms, 1), released("w1", "a", 50*ms), got("w2", "b", 10*ms, 900*ms, 3)}
+	late := []history.Op{got("w1", "a", 0, 1*ms, 1), released("w1", "a", 51*ms), got("w2", "b", 10*ms, 900*ms, 3)}
+	soon := []history.Op{got("w1", "a", 0, 1*ms, 1), released("w1", "a", 51*ms), got("w2", "b", 45*ms, 900*ms, 3)}
 	unheard := []history.Op{got("w1", "a", 0, 1*ms, 1), released("w1", "a", 900*ms)}
 	brokenEarly := []broken{{at: 10 * ms, done: 11 * ms, resource: "r", holder: "w1", token: 1}}
 	for name, c := range map[string]struct {
@@ -122,6 +123,7 @@ func TestCalmRunsAreJudged(t *testing.T) {
 		"late with a thread":         {ops: late, stalls: []Stall{{"w2", thread, 60 * ms, 260 * ms}}},
 		"late with a round trip":     {ops: late, stalls: []Stall{{"w2", trip, 60 * ms, 260 * ms}}, want: "hand-off"},
 		"handed off late":            {ops: late, want: "hand-off"},
+		"late, but on its way":       {ops: soon, want: "deadlock"},
 		"handed off within a stall":  {ops: late, stall: 200 * ms},
 		"a break that was not heard": {ops: unheard, faults: []fault.Fault{{Kind: fault.Break, Target: "r", At: fault.After(0)}}, broken: brokenEarly, want: "end-seen"},
 	} {
