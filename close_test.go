@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -339,6 +340,62 @@ func TestCloseWaitsForTheReleaseOfALostLease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Leases that are lost together are released before the hooks have heard of the first, so slow hooks leave none to
+// its TTL when the client closes.
+func TestCloseAfterManyLossesWithSlowHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		e := newFaulty()
+		var lost atomic.Int64
+		c := newClient(t, e, holdfast.WithHooks(lostHook(func(*holdfast.LostError) { lost.Add(1); time.Sleep(10 * time.Millisecond) })))
+		all := make([]*holdfast.Lease, n)
+		for i := range all {
+			all[i] = mustLock(t, c.Mutex(fmt.Sprint(i)).Lock, t.Context())
+		}
+		e.Set(func() {
+			e.OnRenew = func(c context.Context, b []engine.Renewal) []error { return slices.Repeat([]error{down(c)}, len(b)) }
+		})
+		for _, l := range all {
+			<-l.Context().Done()
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		for i := range n {
+			if s := look(t, e.Engine, fmt.Sprint(i)); len(s.Holders) != 0 {
+				t.Fatalf("after Close the store still has %+v", s.Holders)
+			}
+		}
+		if heard := lost.Load(); heard != n {
+			t.Errorf("the hook heard of %d losses", heard)
+		}
+	})
+}
+
+// A broken lease that its holder keeps is released when its trust window ends, and Close waits for that.
+func TestCloseAtTheEndOfABrokenLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, operator := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x").Lock, t.Context())
+		end := l.Deadline()
+		if err := operator.Break(t.Context(), "x", look(t, e, "x").Holders[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(end))
+		synctest.Wait() // the window has ended
+		if s := look(t, e.Engine, "x"); len(s.Holders) != 1 {
+			t.Fatalf("at the end of the window the store has %+v", s.Holders)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if s := look(t, e.Engine, "x"); len(s.Holders) != 0 {
+			t.Errorf("after Close the store still has %+v", s.Holders)
+		}
+	})
 }
 
 // A lease that lingered, and that a Lock was about to replace when the store went away, is one that Close reports.

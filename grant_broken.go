@@ -48,9 +48,9 @@ func (b *brokenGrants) take(h *storeGrant) bool {
 	return found
 }
 
-// endBroken moves from held to broken and ends the leases. The caller must run rest once
-// all grants that are lost at this moment have ended; ok is false if it backs no lease.
-func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
+// endBroken moves from held to broken and ends the leases, which it returns; ok is false if
+// it backs none.
+func (h *storeGrant) endBroken(why *LostError) (leases []*Lease, ok bool) {
 	c := h.client()
 	h.mu.Lock()
 	if h.state != grantHeld || !c.broken.add(h) {
@@ -58,7 +58,7 @@ func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
 		return nil, false
 	}
 	h.state, h.why = grantBroken, why
-	leases := slices.Clone(h.leases)
+	leases = slices.Clone(h.leases)
 	h.mu.Unlock()
 	c.keep.Remove(&h.entry)
 	c.wakeups.remove(h.id())
@@ -66,10 +66,7 @@ func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
 		_ = l.end(why)
 	}
 	c.keep.Add(&h.entry, keepalive.Never) // for the end of its trust window
-	return func() {
-		c.handOff(h.line, localTurn{}) // the next local callers queue in the store
-		h.report(why, leases)
-	}, true
+	return leases, true
 }
 
 // releaseBroken releases a broken grant after its last lease, unless it was released or has expired meanwhile.
@@ -98,8 +95,10 @@ func (h *storeGrant) closeBroken() {
 // expireBroken ends a broken grant that was never released.
 func (h *storeGrant) expireBroken() {
 	c := h.client()
-	if c.broken.take(h) {
-		h.releaseLocal()
-		c.gate.Leave()
+	if !c.broken.take(h) {
+		return
 	}
+	defer c.gate.Leave()
+	h.releaseLocal()
+	h.releaseExpired()
 }

@@ -45,18 +45,23 @@ func (h *storeGrant) open() bool {
 
 // lose ends the grant as lost and does all that follows.
 func (h *storeGrant) lose(why *LostError) {
-	if rest := h.endLost(why); rest != nil {
-		rest()
+	free, report := h.endLost(why)
+	if free != nil {
+		free()
+	}
+	if report != nil {
+		report()
 	}
 }
 
-// endLost ends the grant as lost, and its leases. The caller must run rest once all
-// grants that are lost at this moment have ended; rest is nil if this one had ended
-// before.
-func (h *storeGrant) endLost(why *LostError) (rest func()) {
+// endLost ends the grant as lost, and its leases. Once all grants that are lost at this
+// moment have ended, the caller must run free, and then report; each is nil if there is
+// nothing to do.
+func (h *storeGrant) endLost(why *LostError) (free, report func()) {
 	if why.Cause == LostBroken {
-		if rest, ok := h.endBroken(why); ok {
-			return rest
+		if leases, ok := h.endBroken(why); ok {
+			// The next local callers queue in the store.
+			return func() { h.client().handOff(h.line, localTurn{}) }, func() { h.report(why, leases) }
 		}
 	}
 	joined := h.client().gate.JoinCleanup() // first: Close finds the grant, or waits for its release
@@ -67,22 +72,18 @@ func (h *storeGrant) endLost(why *LostError) (rest func()) {
 			h.client().gate.Leave()
 		}
 		if was == grantBroken {
-			return h.expireBroken
+			free = h.expireBroken
 		}
-		return nil
+		return free, nil
 	}
 	for _, l := range leases {
 		_ = l.end(why)
 	}
-	return func() {
-		h.releaseAfterLoss(why, was, joined)
-		// Last, since a logger or a hook may panic.
-		if was == grantHeld {
-			h.report(why, leases)
-		} else {
-			h.endJeopardy(why)
-		}
+	free = func() { h.releaseAfterLoss(why, was, joined) }
+	if was != grantHeld {
+		return free, func() { h.endJeopardy(why) }
 	}
+	return free, func() { h.report(why, leases) }
 }
 
 // releaseAfterLoss lets others have what a lost grant has kept from them, once its leases have ended. It leaves the
@@ -100,10 +101,14 @@ func (h *storeGrant) releaseAfterLoss(why *LostError, was grantState, joined boo
 	case why.Cause == LostBroken && h.acquirer.kind != engine.KindCond: // it backs no lease; that of a condition was ended by a signal
 		c.queueRelease(h.entry.TTL, h.releaseRequest())
 	case why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure:
-		// The store may keep it a little longer, or have renewed it just now, or
-		// make it again when a late copy of its acquire arrives.
-		c.queueReleaseAfter(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
+		h.releaseExpired()
 	}
+}
+
+// releaseExpired releases a grant whose trust window is over, soon: the store may keep it a little longer, or have
+// renewed it just now, or make it again when a late copy of its acquire arrives.
+func (h *storeGrant) releaseExpired() {
+	h.client().queueReleaseAfter(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
 }
 
 // report reports a loss to the log and to the hooks.

@@ -39,7 +39,7 @@ func (h *storeGrant) Jeopardy(err error, took time.Duration) {
 }
 
 // Lost implements keepalive.Keeper.
-func (h *storeGrant) Lost(cause *engine.NotHeldError, last error) (rest func()) {
+func (h *storeGrant) Lost(cause *engine.NotHeldError, last error) (free, report func()) {
 	if cause != nil {
 		return h.endLost(h.gone(cause))
 	}

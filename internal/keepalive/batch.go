@@ -72,7 +72,7 @@ func (b *batch) merge(other *batch) {
 // place puts an entry into the open batch of its key if that is due a little earlier,
 // else into a new batch, and arms the timer.
 func (s *Scheduler) place(e *Entry, first First, due time.Duration) {
-	due = min(due, e.Window.End()-s.early(e.TTL))
+	due = min(due, e.Window.End()-early(e.TTL, s.troubled))
 	of := batchKey{e.TTL, first}
 	b := s.recent // usually all have one TTL
 	if b == nil || !b.open || b.key != of {
@@ -130,12 +130,12 @@ func (s *Scheduler) drop(e *Entry) {
 }
 
 // closing removes the entries whose windows close, and returns when the next one
-// does.
-func (s *Scheduler) closing(b *batch, now Moment, lost []loss) (next time.Duration, _ []loss) {
+// does. So many entries were in trouble when the first of those that close now was removed.
+func (s *Scheduler) closing(b *batch, now Moment, troubled int, lost []loss) (next time.Duration, _ []loss) {
 	next = never
 	for i := 0; i < len(b.entries); {
 		e := b.entries[i]
-		early := s.early(e.TTL)
+		early := early(e.TTL, troubled)
 		if e.Window.Left(now) <= early {
 			trouble := e.trouble()
 			s.drop(e) // another is at i now

@@ -24,9 +24,9 @@ func (q quitter) Jeopardy(err error, took time.Duration) {
 	runtime.Goexit()
 }
 
-func (q quitter) Lost(cause *engine.NotHeldError, last error) func() {
+func (q quitter) Lost(cause *engine.NotHeldError, last error) (free, report func()) {
 	q.holder.Lost(cause, last)
-	return runtime.Goexit
+	return runtime.Goexit, runtime.Goexit
 }
 
 // A keeper that ends its goroutine, as a hook may, keeps nothing from the others:

@@ -38,8 +38,10 @@ type Keeper interface {
 	// latest failed renewal, if one failed.
 	//
 	// Other leases may be lost at the same moment, so Lost only notifies the holder. It
-	// returns further work, or nil, which runs when all holders are notified.
-	Lost(cause *engine.NotHeldError, last error) (rest func())
+	// returns further work, or nil: free runs when all holders are notified, and lets others
+	// have what the lease has kept from them; report runs after free of all these leases, and
+	// may take long.
+	Lost(cause *engine.NotHeldError, last error) (free, report func())
 }
 
 // errNoAnswer is the error of a renewal that is still in flight when the trust window
@@ -233,14 +235,20 @@ func (s *Scheduler) fire() {
 	}
 }
 
-// notifyLost notifies all holders first, without work that may take time in between.
+// notifyLost notifies all holders first, without work that may take time in between. What
+// they have lost is freed before any loss is reported, since reports may be slow.
 func (s *Scheduler) notifyLost(lost []loss) {
-	rest := make([]func(), 0, len(lost))
+	var rest, reports []func()
 	for _, l := range lost {
-		if f := l.keeper.Lost(l.cause, l.last); f != nil {
-			rest = append(rest, f)
+		free, report := l.keeper.Lost(l.cause, l.last)
+		if free != nil {
+			rest = append(rest, free)
+		}
+		if report != nil {
+			reports = append(reports, report)
 		}
 	}
+	rest = append(rest, reports...)
 	s.forEach(0, len(rest), func(i int) { rest[i]() })
 }
 
@@ -260,13 +268,14 @@ func (s *Scheduler) forEach(i, n int, f func(i int)) {
 // collect removes the entries whose windows have closed, and queues the batches that
 // are to be renewed.
 func (s *Scheduler) collect(now Moment) (lost []loss) {
+	troubled := s.troubled
 	for len(s.heap) > 0 && s.heap[0].due <= now.Mono {
 		b := s.heap[0]
 		renews := b.renews()
 		if b.open {
 			s.close(b)
 		}
-		b.due, lost = s.closing(b, now, lost)
+		b.due, lost = s.closing(b, now, troubled, lost)
 		if len(b.entries) == 0 {
 			heap.Remove(&s.heap, 0)
 			continue
@@ -286,13 +295,13 @@ func (s *Scheduler) collect(now Moment) (lost []loss) {
 const notifyTime = 2 * time.Microsecond
 
 // early is how long before the end of its window the holder of a lease is notified. If very
-// many leases may be lost together, it is the time to notify all of them, up to 2 % of the
-// TTL, so that the last one is notified in time too.
-func (s *Scheduler) early(ttl time.Duration) time.Duration {
-	if s.troubled <= 2*batchSize {
+// many leases are in trouble, which may be lost together, it is the time to notify all of them,
+// up to 2 % of the TTL, so that the last one is notified in time too.
+func early(ttl time.Duration, troubled int) time.Duration {
+	if troubled <= 2*batchSize {
 		return 0
 	}
-	return min(time.Duration(s.troubled)*notifyTime, ttl/50)
+	return min(time.Duration(troubled)*notifyTime, ttl/50)
 }
 
 // Late returns the number of entries whose latest renewal failed.

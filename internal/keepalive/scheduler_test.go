@@ -52,7 +52,8 @@ type holder struct {
 	lostAt   time.Time
 	cause    *engine.NotHeldError
 	last     error
-	rest     func()
+	free     func()
+	report   func()
 }
 
 func (h *holder) Renewal() engine.Renewal {
@@ -63,9 +64,9 @@ func (h *holder) Renewed(time.Duration) { h.note(func() { h.renewed++ }) }
 
 func (h *holder) Jeopardy(error, time.Duration) { h.note(func() { h.jeopardy++ }) }
 
-func (h *holder) Lost(cause *engine.NotHeldError, last error) func() {
+func (h *holder) Lost(cause *engine.NotHeldError, last error) (free, report func()) {
 	h.note(func() { h.lost++; h.lostAt, h.cause, h.last = time.Now(), cause, last })
-	return h.rest
+	return h.free, h.report
 }
 
 func (h *holder) note(what func()) {

@@ -178,7 +178,7 @@ func (s *Scheduler) fill(r *renewalCall, now time.Duration, again bool) {
 func (s *Scheduler) ends(b *batch) time.Duration {
 	end := never
 	for _, e := range b.entries {
-		end = min(end, e.Window.End()-s.early(e.TTL))
+		end = min(end, e.Window.End()-early(e.TTL, s.troubled))
 	}
 	return end
 }

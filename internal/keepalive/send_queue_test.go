@@ -138,26 +138,36 @@ func TestRetriesOfManyAreBounded(t *testing.T) {
 	})
 }
 
-// If several leases are lost at one moment, all losses are reported before the window
-// ends and before any of the leases is cleaned up, however long that takes.
+// If several leases are lost at one moment, all holders are notified before the window
+// ends, and all leases are freed before the first loss is reported, however long the
+// reports take.
 func TestAllLossesAreReportedFirst(t *testing.T) {
 	const n = 3000
-	answers := map[string]func(context.Context, engine.Renewal) error{
-		"refused": unreachable,
-		"gone": func(context.Context, engine.Renewal) error {
+	ways := map[string]struct {
+		answer   func(context.Context, engine.Renewal) error
+		together int64 // so many are lost at one moment
+	}{
+		"refused": {unreachable, n},
+		"gone": {func(context.Context, engine.Renewal) error {
 			return &engine.NotHeldError{Cause: engine.CauseExpired}
-		},
+		}, batchSize}, // in one answer
 	}
-	for name, answer := range answers {
+	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(&store{answer: answer})
+				s := New(&store{answer: way.answer})
 				start := time.Now()
-				var rest atomic.Int64
+				var freed, reported, first atomic.Int64
 				all := make([]*holder, n)
 				for i := range all {
 					all[i] = newHolder(s, fmt.Sprint(i), 15*time.Second)
-					all[i].rest = func() { rest.Add(1); time.Sleep(time.Second) }
+					all[i].free = func() { freed.Add(1) }
+					all[i].report = func() {
+						if reported.Add(1) == 1 {
+							first.Store(freed.Load())
+						}
+						time.Sleep(time.Second)
+					}
 					s.Add(&all[i].entry, Usual)
 				}
 				time.Sleep(15 * time.Second)
@@ -167,13 +177,16 @@ func TestAllLossesAreReportedFirst(t *testing.T) {
 						t.Fatalf("%d: lost %d times, notified after %v", i, h.lost, after)
 					}
 				}
-				if rest.Load() == n {
+				if reported.Load() == n {
 					t.Error("no time has passed")
+				}
+				if first.Load() < way.together {
+					t.Errorf("the first report was made when %d leases were freed; want %d", first.Load(), way.together)
 				}
 				time.Sleep(n * time.Second)
 				s.Stop()
-				if rest.Load() != n {
-					t.Errorf("the rest was done for %d of %d", rest.Load(), n)
+				if reported.Load() != n {
+					t.Errorf("%d of %d losses were reported", reported.Load(), n)
 				}
 			})
 		})
