@@ -92,6 +92,16 @@ func found() [][]step {
 	waits := func(id string) step { return mutex(0, id, 50*queue.Second, "") }
 	yields := waits("c4.a b")
 	yields.Yields = "c1.a"
+	heavy := lease(0, "c1.a", "semaphore", 4, 50*queue.Second)
+	heavy.Weight = 3
+	heavier := heavy
+	heavier.ID = "c3"
+	unit := lease(0, "c1.b", "semaphore", 4, 50*queue.Second)
+	bid := func(id, ballot string) step {
+		s := mutex(0, id, 15*queue.Second, "")
+		s.Ballot = ballot
+		return s
+	}
 	writer := lease(0, "c3", "rw", portion+9, 3*queue.Second)
 	writer.Weight = portion + 9
 	// recalls lets a writer wait for recallable readers, more of them than one script looks at.
@@ -146,6 +156,20 @@ func found() [][]step {
 			mutex(0, "c3", 1000, ""), mutex(1000, "c1.a", 24*3600*queue.Second, "c1.a"), mutex(0, "c1.b", 1000, ""),
 			mutex(60*queue.Second, "c3", 1000, ""), release("c1.a"), release("c1.b"),
 		},
+		// Three of four units are released and taken again, in the fast paths. One that has a unit asks again.
+		{heavy, unit, release("c1.a"), heavier, release("c1.b"), release("c3")},
+		{unit, lease(queue.Second, "c1.b", "semaphore", 4, queue.Second)},
+		// An ID is withdrawn while another has the lease, and asks for it when it is free.
+		{waits("c1.a"), {Op: "release", ID: "c1.b", Flag: true, Ballot: "none", Token: "0"}, release("c1.a"), waits("c1.b")},
+		// A ballot that is above the last token, but older than the retention. One that is not above the last token.
+		{mutex(0, "c1.a", 24*3600*queue.Second, ""), {After: 125 * queue.Second, Op: "release", ID: "c1.a", Ballot: "none", Token: "own"}, bid("c1.b", "last+1")},
+		{waits("c1.a"), release("c1.a"), bid("c1.b", "last")},
+		// A lease that is broken is released.
+		{waits("c1.a"), brk("c1.a", false, ""), release("c1.a")},
+		// A lease that has expired is renewed together with others.
+		{waits("c3"), release("c3"), mutex(0, "c1.a", queue.Second, ""), renew(1, "c1.a", 15, true)},
+		// A release marks the resource, and the waiters hear of it.
+		{waits("c1.a"), waits("c1.b"), {Op: "release", ID: "c1.a", Mark: 5 * queue.Second, Ballot: "none", Token: "own"}},
 		// A resource is new: its core has not all fields. Another waits for it, and is
 		// passed the lease, in the fast paths.
 		{mutex(0, "c1.a", 50*queue.Second, ""), mutex(queue.Second, "c1.b", 3*queue.Second, ""), release("c1.a"), release("c1.b")},
