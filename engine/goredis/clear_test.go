@@ -175,7 +175,7 @@ func sorts() map[string]engine.Request {
 // first waiter that polls, or by a renewal of the holder.
 func TestDeadWaitersGoWhileItIsHeld(t *testing.T) {
 	for name, r := range sorts() {
-		for _, by := range []string{"a poll", "a renewal"} {
+		for _, by := range []string{"a poll", "a renewal", "renewals together"} {
 			t.Run(name+" by "+by, func(t *testing.T) {
 				c := newCrowd(t)
 				held, n := hold(t, c.engine, r), redistest.Scale(2000, 100_000)
@@ -191,7 +191,11 @@ func TestDeadWaitersGoWhileItIsHeld(t *testing.T) {
 						}
 						return
 					}
-					must(t, c.engine.Renew(t.Context(), []engine.Renewal{{Resource: r.Resource, Held: held, TTL: r.TTL}})[0])
+					all := []engine.Renewal{{Resource: r.Resource, Held: held, TTL: r.TTL}}
+					for i := 0; by == "renewals together" && i < 8; i++ { // the others are not held
+						all = append(all, engine.Renewal{Resource: named(fmt.Sprint(i)), Held: held, TTL: r.TTL})
+					}
+					must(t, c.engine.Renew(t.Context(), all)[0])
 					c.engine.Settle()
 				})
 				if left := c.waiting(); left != 1 {

@@ -121,3 +121,48 @@ func TestRenewalsShareCalls(t *testing.T) {
 		t.Errorf("%d leases were renewed by %d calls, want %d", leases, n, leases/64)
 	}
 }
+
+// The expiry of leases that are renewed together is moved in the same calls. Those that others wait for, and those
+// that have a tombstone, have a call of their own.
+func TestRenewalsMoveTheExpiryTogether(t *testing.T) {
+	const leases, ttl = 256, 20 * time.Minute // longer than the expiry of a lease that was just granted
+	rdb := redistest.Start(t).Client()
+	e := open(t, rdb)
+	var all []engine.Renewal
+	for i := range leases {
+		r := request(fmt.Sprintf("c1.%d", i))
+		r.Resource = named(fmt.Sprint("order:", i))
+		all = append(all, engine.Renewal{Resource: r.Resource, Held: hold(t, e, r), TTL: r.TTL})
+		switch i {
+		case 3:
+			next := r
+			next.ID = "c2.waits"
+			wait(t, e, next)
+		case 5:
+			must(t, e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: "c2.withdrawn"}, Withdraw: true}))
+		}
+	}
+	renew := func() int {
+		e.Settle()
+		must(t, rdb.ConfigResetStat(t.Context()).Err())
+		for i, err := range e.Renew(t.Context(), all) {
+			if err != nil {
+				t.Fatalf("lease %d: %v", i, err)
+			}
+		}
+		return commandCounts(t, rdb)["evalsha"]
+	}
+	renew() // the script is known now
+	for i := range all {
+		all[i].TTL = ttl
+	}
+	before := rdb.PTTL(t.Context(), core(all[0].Resource)).Val()
+	if n := renew(); n < leases/64+2 || n > leases/64+4 { // two that remove dead waiters may be among them
+		t.Errorf("%d leases were renewed by %d calls, want %d", leases, n, leases/64+2)
+	}
+	for i := range all {
+		if left := rdb.PTTL(t.Context(), core(all[i].Resource)).Val(); before > ttl || left < ttl+10*time.Minute {
+			t.Fatalf("the keys of lease %d expire in %v, before in %v", i, left, before)
+		}
+	}
+}

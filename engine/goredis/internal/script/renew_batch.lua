@@ -12,32 +12,45 @@ local call, cores, digits = redis.call, KEYS, string.format
 local till = digits('%.0f', now + ARGV[1])
 local past, begun = digits('%.0f', now), digits('%.0f', till - till % SPELL)
 local least = digits('%.0f', till + REACH)
--- far returns whether the expiry is far enough and there are no waiters, which may have died. It
--- is needed once in a SPELL.
-local function far(core, least)
-  local rest = call('HMGET', core, 'keep', 'queued')
-  return rest[1] >= least and (rest[2] or '0') == '0'
+local raise = {} -- of each core whose expiry has to be moved: keep, queued, ended and birth
+-- plain returns whether no other work is due than to move the expiry: there are no waiters, which may
+-- have died. It is needed once in a SPELL.
+local function plain(i)
+  local rest = call('HMGET', cores[i], 'keep', 'queued', 'ended', 'birth')
+  local far = rest[1] >= least
+  if not far then raise[i] = rest end
+  return (rest[2] or '0') == '0' and (far or (rest[3] or '0') == '0')
+end
+--#include expiry
+local function extend(i)
+  local rest = raise[i]
+  if not rest then return call('HSET', cores[i], 'deadline', till) end
+  local kept = math.floor(least + spare(rest[4] + 0))
+  call('HSET', cores[i], 'deadline', till, 'keep', digits('%.0f', kept))
+  -- Older scripts need the fields that a fresh core lacks once its expiry is far.
+  if not rest[2] then call('HSET', cores[i], 'ended', '0', 'queued', '0', 'tail', '0') end
+  call('PEXPIREAT', cores[i], math.ceil(kept / 1000)) -- nothing in the line
 end
 local holders = {}
 for i = 1, #cores do
   local lease = call('HMGET', cores[i], 'deadline', 'holder')
   local deadline = lease[1]
   if deadline and deadline > past and deadline <= till
-    and (deadline >= begun or far(cores[i], least)) then
+    and (deadline >= begun or plain(i)) then
     holders[i] = lease[2]
   else
     holders[i] = ''
   end
 end
 if table.concat(holders, ' ') == ARGV[2] then -- usually: all of them are held
-  for i = 1, #cores do call('HSET', cores[i], 'deadline', till) end
+  for i = 1, #cores do extend(i) end
   return 0
 end
 local left, i = {}, 0
 for id in string.gmatch(ARGV[2], '[^ ]+') do
   i = i + 1
   if holders[i] == id then
-    call('HSET', cores[i], 'deadline', till)
+    extend(i)
   else
     left[#left + 1] = i
   end
