@@ -35,6 +35,8 @@ func bars() []bar {
 		bar{"convoy", "200", "holdfast", commands, against{label: "50"}, atMost, 1.1},
 		bar{"kill", "", "holdfast", lateP50, against{}, atMost, 10},
 		bar{"kill", "", "holdfast", lateMin, against{}, atLeast, 0},
+		bar{"kill", "while the lease lingers", lingering, lateP50, against{}, atMost, 10},
+		bar{"kill", "while the lease lingers", lingering, lateMin, against{}, atLeast, 0},
 		bar{"start", "version", "holdfast version", startP50, against{}, atMost, 4},
 		bar{"start", "run", "holdfast run x -- true", startP50, against{}, atMost, 12},
 		bar{"start", "ls of 20,000", "holdfast ls", startP50, against{}, atMost, 1000},

@@ -135,6 +135,31 @@ func killOf(n int) measure {
 	}
 }
 
+// killUserOf kills a process whose n leases linger after their use. Then another waits for each.
+func killUserOf(n int) measure {
+	return func(ctx context.Context, s *testbed, c contender) (figures, error) {
+		user := job{Kind: "used", Contender: c.name, Addrs: s.addrs(), Resource: s.newResource("kill"), Leases: n, TTL: 3 * killTTL} // the least that may linger for a second
+		if err := s.workers.prepare(0, []job{user}); err != nil {
+			return nil, err
+		}
+		s.workers.kill(0)
+		ends, err := leaseEnds(ctx, s.meter.rdb, c, user.Resource, n)
+		if err != nil {
+			return nil, err
+		}
+		next := user
+		next.Kind = "await"
+		if err := s.workers.prepare(1, []job{next}); err != nil {
+			return nil, err
+		}
+		entered, err := s.workers.run(1)
+		if err != nil {
+			return nil, err
+		}
+		return lateness(ends, entered.Entered), nil
+	}
+}
+
 // leaseEnds returns the times at which the leases of a killed process end in the store.
 // The pause lets the server execute the commands that the process sent before its end.
 func leaseEnds(ctx context.Context, rdb *redis.Client, c contender, resource string, n int) ([]time.Time, error) {

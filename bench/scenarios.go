@@ -210,7 +210,10 @@ func kills(resources int) scenario {
 	return scenario{
 		name: "kill", title: "the holder is killed; from its lease's end in the store to the next entry", rounds: 0.6,
 		columns: []metric{lateP50, lateMax, lateMin},
-		cases:   []variant{{contenders: contested(), measure: killOf(resources)}},
+		cases: []variant{
+			{contenders: contested(), measure: killOf(resources)},
+			{label: "while the lease lingers", contenders: []string{lingering}, measure: killUserOf(resources)},
+		},
 	}
 }
 
