@@ -234,6 +234,37 @@ func TestUnreleasedBreakEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
+// A break that is heard twice, by a wake-up and by the answer to a call, is one break: the lease is the holder's
+// to release, until its deadline.
+func TestBreakIsHeardTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.RWMutex("x").Lock, t.Context())
+		time.Sleep(1200 * time.Millisecond) // until the client listens
+		e.Set(func() {
+			e.OnResize = func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+				if err := e.Engine.Break(ctx, res, engine.Break{ID: h.ID}); err != nil {
+					t.Error(err)
+				}
+				<-l.Context().Done()
+				return e.Engine.Resize(ctx, res, h, weight)
+			}
+		})
+		if err := l.Demote(t.Context()); err == nil {
+			t.Error("a broken lease was demoted")
+		}
+		time.Sleep(time.Until(l.Deadline()) - time.Millisecond)
+		if s := look(t, e, "x"); len(s.Holders) != 1 || !s.Holders[0].Breaking {
+			t.Errorf("before its deadline the store has %+v", s.Holders)
+		}
+		_, err := other.RWMutex("x").TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		wantLost(t, l.Release(t.Context()), holdfast.LostBroken)
+		wantEmpty(t, e, "x")
+	})
+}
+
 // A broken leader steps down: fn returns, and only then another leads. A broken
 // run is not marked as done, and another does the work.
 func TestBreakUnderWork(t *testing.T) {

@@ -398,6 +398,27 @@ func TestCloseAtTheEndOfABrokenLease(t *testing.T) {
 	})
 }
 
+// A broken lease whose release the store has refused until its TTL was over is none that Close reports.
+func TestCloseAfterABrokenLeaseThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, operator := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x").Lock, t.Context())
+		end := l.Deadline()
+		if err := operator.Break(t.Context(), "x", look(t, e, "x").Holders[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		e.Set(func() { e.OnRelease = func(ctx context.Context, _ engine.Release) error { return down(ctx) } })
+		time.Sleep(time.Until(end) + 2*time.Second) // the release is still retried
+		if s := look(t, e.Engine, "x"); len(s.Holders) != 0 {
+			t.Fatalf("after its TTL the store has %+v", s.Holders)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
 // A lease that lingered, and that a Lock was about to replace when the store went away, is one that Close reports.
 func TestCloseReportsALeaseThatWasToBeReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

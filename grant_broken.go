@@ -9,8 +9,8 @@ import (
 )
 
 // If an operator breaks a lease, its Lease ends at once, but the grant excludes others
-// until the last Release of its leases or the end of its trust window, after which the
-// store lets the next one in. A grant that backs no lease at that moment, between two
+// until the last Release of its leases or the end of its trust window, when the client
+// releases it. A grant that backs no lease at that moment, between two
 // local turns, is released at once.
 
 // brokenGrants are a client's grants that were broken and are not released yet. Each is
@@ -48,14 +48,18 @@ func (b *brokenGrants) take(h *storeGrant) bool {
 	return found
 }
 
-// endBroken moves from held to broken and ends the leases, which it returns; ok is false if
-// it backs none.
-func (h *storeGrant) endBroken(why *LostError) (leases []*Lease, ok bool) {
+// endBroken moves from held to broken and ends the leases. It returns them, and the state before if that was
+// grantHeld or grantBroken. Otherwise it returns grantEnded: no Release is to come that it could wait for.
+func (h *storeGrant) endBroken(why *LostError) (leases []*Lease, was grantState) {
 	c := h.client()
 	h.mu.Lock()
+	if h.state == grantBroken {
+		h.mu.Unlock()
+		return nil, grantBroken
+	}
 	if h.state != grantHeld || !c.broken.add(h) {
 		h.mu.Unlock()
-		return nil, false
+		return nil, grantEnded
 	}
 	h.state, h.why = grantBroken, why
 	leases = slices.Clone(h.leases)
@@ -66,7 +70,7 @@ func (h *storeGrant) endBroken(why *LostError) (leases []*Lease, ok bool) {
 		_ = l.end(why)
 	}
 	c.keep.Add(&h.entry, keepalive.Never) // for the end of its trust window
-	return leases, true
+	return leases, grantHeld
 }
 
 // releaseBroken releases a broken grant after its last lease, unless it was released or has expired meanwhile.
@@ -100,5 +104,9 @@ func (h *storeGrant) expireBroken() {
 	}
 	defer c.gate.Leave()
 	h.releaseLocal()
-	h.releaseExpired()
+	lasts := keepalive.Margin(h.entry.TTL) // it was not renewed since the break
+	if h.unsure {
+		lasts = h.entry.TTL
+	}
+	h.releaseSoon(lasts)
 }

@@ -1,6 +1,8 @@
 package holdfast
 
 import (
+	"time"
+
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
@@ -59,9 +61,12 @@ func (h *storeGrant) lose(why *LostError) {
 // nothing to do.
 func (h *storeGrant) endLost(why *LostError) (free, report func()) {
 	if why.Cause == LostBroken {
-		if leases, ok := h.endBroken(why); ok {
+		switch leases, was := h.endBroken(why); was {
+		case grantHeld:
 			// The next local callers queue in the store.
 			return func() { h.client().handOff(h.line, localTurn{}) }, func() { h.report(why, leases) }
+		case grantBroken: // the same break was heard before
+			return nil, nil
 		}
 	}
 	joined := h.client().gate.JoinCleanup() // first: Close finds the grant, or waits for its release
@@ -101,14 +106,15 @@ func (h *storeGrant) releaseAfterLoss(why *LostError, was grantState, joined boo
 	case why.Cause == LostBroken && h.acquirer.kind != engine.KindCond: // it backs no lease; that of a condition was ended by a signal
 		c.queueRelease(h.entry.TTL, h.releaseRequest())
 	case why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure:
-		h.releaseExpired()
+		// The store may keep it a little longer, or have renewed it just now, or
+		// make it again when a late copy of its acquire arrives.
+		h.releaseSoon(h.entry.TTL)
 	}
 }
 
-// releaseExpired releases a grant whose trust window is over, soon: the store may keep it a little longer, or have
-// renewed it just now, or make it again when a late copy of its acquire arrives.
-func (h *storeGrant) releaseExpired() {
-	h.client().queueReleaseAfter(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
+// releaseSoon releases a grant after a pause. In the store the lease lasts for so long at most.
+func (h *storeGrant) releaseSoon(lasts time.Duration) {
+	h.client().queueReleaseAfter(min(keepalive.Margin(h.entry.TTL), lostGrace), lasts, h.releaseRequest())
 }
 
 // report reports a loss to the log and to the hooks.

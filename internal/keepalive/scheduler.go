@@ -122,6 +122,7 @@ func (s *Scheduler) Add(e *Entry, first First) {
 	if s.stopped {
 		return
 	}
+	e.last = nil // of a keepalive before, in which it counts no more
 	due := never
 	if first == Usual {
 		first, due = e.firstDue(s.Mono()) // the clock is read here, so that what is added later is due later

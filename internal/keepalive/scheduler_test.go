@@ -403,3 +403,24 @@ func TestManyLeases(t *testing.T) {
 		s.Stop()
 	})
 }
+
+// The trouble of an entry counts until it leaves; if it is added again, it has none.
+func TestTroubleOfAnEntryThatIsAddedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(&store{answer: unreachable})
+		defer s.Stop()
+		h := newHolder(s, "a", 15*time.Second)
+		s.Add(&h.entry, Usual)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		if n := s.Late(); n != 1 {
+			t.Fatalf("%d renewals are late", n)
+		}
+		s.Remove(&h.entry)
+		s.Add(&h.entry, Never)
+		s.Remove(&h.entry)
+		if n := s.Late(); n != 0 {
+			t.Errorf("%d renewals are late when none is left", n)
+		}
+	})
+}

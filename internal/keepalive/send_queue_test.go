@@ -142,7 +142,7 @@ func TestRetriesOfManyAreBounded(t *testing.T) {
 // ends, and all leases are freed before the first loss is reported, however long the
 // reports take.
 func TestAllLossesAreReportedFirst(t *testing.T) {
-	const n = 3000
+	const n = 6 * batchSize
 	ways := map[string]struct {
 		answer   func(context.Context, engine.Renewal) error
 		together int64 // so many are lost at one moment
@@ -161,7 +161,7 @@ func TestAllLossesAreReportedFirst(t *testing.T) {
 				all := make([]*holder, n)
 				for i := range all {
 					all[i] = newHolder(s, fmt.Sprint(i), 15*time.Second)
-					all[i].free = func() { freed.Add(1) }
+					all[i].free = func() { freed.Add(1); time.Sleep(time.Millisecond) }
 					all[i].report = func() {
 						if reported.Add(1) == 1 {
 							first.Store(freed.Load())
@@ -180,11 +180,11 @@ func TestAllLossesAreReportedFirst(t *testing.T) {
 				if reported.Load() == n {
 					t.Error("no time has passed")
 				}
+				time.Sleep(n * time.Second)
+				s.Stop()
 				if first.Load() < way.together {
 					t.Errorf("the first report was made when %d leases were freed; want %d", first.Load(), way.together)
 				}
-				time.Sleep(n * time.Second)
-				s.Stop()
 				if reported.Load() != n {
 					t.Errorf("%d of %d losses were reported", reported.Load(), n)
 				}
