@@ -152,13 +152,14 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 // Release implements engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	e.waits(r.Resource.Prefix, r.ID, -1)
-	withdraw := e.proposing.over(r.ID) && r.Token == 0 || r.Withdraw
+	withdraw := e.proposing.has(r.ID) && r.Token == 0 || r.Withdraw
 	op := &operation{id: r.ID, urgent: true, leaves: r.Token == 0, apply: func(q *queue.Queue, at instant) queue.Answer {
 		return q.Release(r.ID, r.Token, withdraw, translate.Micros(r.Mark), at.now)
 	}}
 	if err := e.do(ctx, r.Resource, op); err != nil {
 		return err
 	}
+	e.proposing.forget(r.ID)
 	e.leave(ctx, r.Resource, op)
 	return nil
 }

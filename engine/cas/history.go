@@ -21,6 +21,8 @@ const (
 	historyTrim = 100
 	// historyPages is how many pages of a prefix are kept, however few events they have.
 	historyPages = 20_000
+	// lockedPause is the pause before a page that somebody else has locked is tried again.
+	lockedPause = 10 * time.Millisecond
 	// historyGone is how long a store keeps a page that was trimmed, which is empty.
 	historyGone = time.Second
 )
@@ -56,7 +58,7 @@ func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, eve
 	for left := events; len(left) > 0; {
 		p := page{written: w.latest, writer: w.id, first: w.next, count: pageful(left)}
 		change := Change{Key: p.key(prefix), Value: encodePage(left[:p.count]), Keep: historyLife, Relaxed: true}
-		if _, err := e.swapAll(ctx, []Change{change}); err != nil {
+		if err := e.writePage(ctx, change); err != nil {
 			w.id = "" // the page may appear later, and then must not be behind other pages of its writer
 			return err
 		}
@@ -66,6 +68,24 @@ func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, eve
 		_ = e.trimHistory(ctx, prefix, keep) // the events are written, and another one trims
 	}
 	return nil
+}
+
+// writePage makes the change of a new page. While somebody else has locked it, as one who alters a table does, it
+// tries again for as long as a call may take.
+func (e *Engine) writePage(ctx context.Context, change Change) error {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	for {
+		outcomes, err := e.swapAll(ctx, []Change{change})
+		if err != nil || !outcomes[0].Locked {
+			return err
+		}
+		select {
+		case <-time.After(lockedPause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", engine.ErrUnavailable, errLocked)
+		}
+	}
 }
 
 // trimHistory empties the pages that are older than the newest ones, which have the events to keep. It

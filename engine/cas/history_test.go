@@ -164,3 +164,32 @@ func TestHistoryPositions(t *testing.T) {
 		}
 	}
 }
+
+// While somebody else has locked the table, a page is tried again; if that is in vain, the call fails.
+func TestHistoryOfALockedTable(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &hooked{DocumentStore: castest.NewMemory()}
+			e := cas.New(s, 0)
+			free := time.Now().Add(time.Second)
+			if long {
+				free = free.Add(time.Hour)
+			}
+			s.swap = func(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+				if time.Now().Before(free) {
+					return []cas.Outcome{{Locked: true}}, nil
+				}
+				return s.DocumentStore.Swap(ctx, changes)
+			}
+			err := e.AppendHistory(t.Context(), "p", 1000, [][]byte{[]byte("one")})
+			free = time.Now()
+			got, _ := follow(t, e, "")
+			switch {
+			case long && !errors.Is(err, engine.ErrUnavailable):
+				t.Errorf("the table is locked for an hour: %v", err)
+			case !long && (err != nil || len(got) != 1):
+				t.Errorf("AppendHistory: %v; the history has %q", err, got)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -181,5 +182,61 @@ func TestUnlockedDocumentAmongLockedOnes(t *testing.T) {
 			s.set(n, false)
 		}
 		all.Wait()
+	})
+}
+
+// A document is locked for 4.5 s by somebody else. A waiter for it, whose client polls on, keeps its place.
+func TestAPollOfALockedDocumentKeepsThePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLockable()
+		holder, a, b := cas.New(s, 0), cas.New(s, 0), cas.New(s, 0)
+		named := func(name, id string, queue bool) engine.Request {
+			r := request(id, time.Minute, queue)
+			r.Resource.Name = name
+			return r
+		}
+		for _, name := range []string{"r", "q"} {
+			acquire(t, holder, named(name, "holder."+name, false), engine.Granted)
+		}
+		acquire(t, a, named("r", "a.1", true), engine.Queued)
+		acquire(t, a, named("q", "a.2", true), engine.Queued)
+		acquire(t, b, named("r", "b.1", true), engine.Queued)
+		ctx, cancel := context.WithCancel(t.Context())
+		var polls sync.WaitGroup
+		poll := func(e *cas.Engine, r engine.Request) { // as a client does: each second, and 2 s at most for a call
+			polls.Go(func() {
+				for ctx.Err() == nil {
+					time.Sleep(time.Second)
+					call, end := context.WithTimeout(ctx, 2*time.Second)
+					_, _ = e.Acquire(call, r)
+					end()
+				}
+			})
+		}
+		poll(a, named("r", "a.1", true))
+		poll(a, named("q", "a.2", true))
+		poll(b, named("r", "b.1", true))
+		time.Sleep(5500 * time.Millisecond)
+		s.set("r", true) // a swap of it is refused from now on
+		seen := func() (ids []string) {
+			snap, err := holder.Snapshot(t.Context(), engine.Resource{Prefix: "p", Name: "r"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range snap.Waiters {
+				ids = append(ids, w.ID)
+			}
+			return ids
+		}
+		before := seen()
+		poll(a, named("r", "a.3", true)) // joins meanwhile, behind the others
+		time.Sleep(4500 * time.Millisecond)
+		s.set("r", false)
+		time.Sleep(3 * time.Second)
+		if after := seen(); len(after) < 2 || !slices.Equal(before, after[:2]) {
+			t.Errorf("the line was %v, and is %v after the document was locked for 4.5 s", before, after)
+		}
+		cancel()
+		polls.Wait()
 	})
 }

@@ -19,7 +19,7 @@ type polls struct {
 
 type poll struct {
 	key  Key
-	sent time.Time
+	sent time.Time // the latest, which may have no answer yet
 	// shown is what the store's clock showed when it was answered; 0 without one.
 	shown queue.Time
 }
@@ -37,6 +37,10 @@ func (p *polls) count(id string, by int) {
 	if p.asked[id] += by; p.asked[id] == 0 {
 		delete(p.asked, id)
 	}
+	if is, ok := p.latest[id]; ok && by > 0 {
+		is.sent = time.Now()
+		p.latest[id] = is
+	}
 }
 
 // note takes the answer to an operation, before its caller does: a wake-up may come at once.
@@ -48,7 +52,11 @@ func (p *polls) note(op *operation, key Key, shown queue.Time) {
 		delete(p.latest, op.line)
 		return
 	}
-	p.latest[op.line] = poll{key: key, sent: op.sent, shown: shown}
+	sent := p.latest[op.line].sent
+	if sent.Before(op.sent) {
+		sent = op.sent
+	}
+	p.latest[op.line] = poll{key: key, sent: sent, shown: shown}
 	if len(p.latest) < p.sweepAt {
 		return
 	}
@@ -91,13 +99,13 @@ func (p *polls) over(client Address, at time.Time) map[string]Key {
 }
 
 // dismiss takes waiters of a client out of the line that had not polled for WaiterLife at its latest
-// beat: beats, which are of all its waiters, make them look alive to others. The store has
-// responded at that beat, so they have been able to poll since.
+// beat: beats, which are of all its waiters, make them look alive to others. A poll without an answer counts:
+// the document may be locked, while the store responds to the beats.
 func (e *Engine) dismiss(client Address, beat time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
 	var ops []*operation
 	for id, key := range e.polls.over(client, beat) {
-		withdraw := e.proposing.over(id)
+		withdraw := e.proposing.has(id)
 		op := &operation{id: id, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
 			if !q.Waits(id) { // it may hold a lease by now
 				return queue.Answer{Status: queue.NotHeld, Cause: queue.Released}

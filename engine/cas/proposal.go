@@ -240,13 +240,19 @@ func (p *proposing) end(id string) bool {
 	return ok
 }
 
-// over reports whether an ID that is given up was proposed, so that it has to leave a tombstone.
-func (p *proposing) over(id string) bool {
+// has reports whether an ID was proposed, so that it has to leave a tombstone when it is given up.
+func (p *proposing) has(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, ok := p.sent[id]
-	delete(p.sent, id)
 	return ok
+}
+
+// forget is called when an ID has left its tombstone.
+func (p *proposing) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.sent, id)
 }
 
 // bar returns a waiter of another process that bars the operations, or none if not all of them can be proposed. On a

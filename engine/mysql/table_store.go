@@ -230,11 +230,13 @@ func (s *tableStore) Keys(ctx context.Context, space cas.Space, prefix string) i
 		from, to := sqltable.Bounds(space, prefix)
 		for {
 			var keys [][]byte
-			err := s.session(ctx, func(c *sql.Conn) (err error) {
-				keys, err = column(ctx, c, fmt.Sprintf(`SELECT k FROM holdfast1_document WHERE k >= %s AND k < %s ORDER BY k LIMIT %d`,
+			page, cancel := context.WithTimeout(ctx, cas.DefaultTimeout)
+			err := s.session(page, func(c *sql.Conn) (err error) {
+				keys, err = column(page, c, fmt.Sprintf(`SELECT k FROM holdfast1_document WHERE k >= %s AND k < %s ORDER BY k LIMIT %d`,
 					literal(from), literal(to), keysAtOnce))
 				return err
 			})
+			cancel()
 			if err != nil {
 				yield(cas.Key{}, err)
 				return

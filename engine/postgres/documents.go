@@ -169,7 +169,7 @@ func (s *documents) swap(ctx context.Context, changes []cas.Change, order []int,
 			q = query{s.update, append(keyArgs(c.Key), int8Arg(int64(c.Rev)), int8Arg(revs[i]), c.Value, keepArg(c.Keep))}
 		}
 		t.queries = append(t.queries, q)
-		t.relaxed = t.relaxed && (c.Relaxed || s.relaxed)
+		t.relaxed = t.relaxed && (c.Relaxed || s.relaxed && !c.Marks)
 		if len(c.Messages) > 0 {
 			told = append(told, i)
 			t.after = append(t.after, query{s.tellIf, append(append(keyArgs(c.Key), int8Arg(revs[i])), messageArgs(c.Messages)...)})
@@ -225,7 +225,7 @@ func (s *documents) Keys(ctx context.Context, space cas.Space, prefix string) it
 	return func(yield func(cas.Key, error) bool) {
 		next := cas.Key{Space: space, Prefix: prefix}
 		for {
-			results, err := s.run(ctx, &transaction{queries: []query{{s.keys, append(keyArgs(next), int8Arg(listedAtOnce))}, {s.now, nil}}})
+			results, err := s.runInTime(ctx, &transaction{queries: []query{{s.keys, append(keyArgs(next), int8Arg(listedAtOnce))}, {s.now, nil}}})
 			if err == nil {
 				_, err = s.clock(results[1].Rows[0])
 			}
@@ -245,6 +245,13 @@ func (s *documents) Keys(ctx context.Context, space cas.Space, prefix string) it
 			next.Name += "\x00"
 		}
 	}
+}
+
+// runInTime is run for a ctx that may never end.
+func (s *documents) runInTime(ctx context.Context, t *transaction) ([]*pgconn.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return s.run(ctx, t)
 }
 
 // Now implements cas.TimedStore.

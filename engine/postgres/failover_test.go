@@ -137,3 +137,34 @@ func requireStandby(t *testing.T, s *documents) {
 		t.Errorf("a list on a standby: %v", err)
 	}
 }
+
+// A mark that was confirmed, on a relaxed engine, and a crash of the server.
+func TestARelaxedEngineKeepsMarks(t *testing.T) {
+	server := sqlservers.StartPostgreSQL(t, sqlservers.WithFsync(), sqlservers.WithSetting("wal_writer_delay", "10s"), sqlservers.WithSetting("autovacuum", "off"))
+	pool := newTable(t, server)
+	a, b := newEngine(t, pool, WithRelaxed()), newEngine(t, pool, WithRelaxed())
+	for i := range 5 {
+		r := engine.Request{Resource: engine.Resource{Prefix: "p", Name: fmt.Sprint("once", i)}, ID: "c.1", Client: &engine.Client{ID: "c"},
+			Kind: engine.KindJob, Capacity: 1, Weight: 1, TTL: time.Minute}
+		got, err := a.Acquire(t.Context(), r)
+		if err != nil || got.Status != engine.Granted {
+			t.Fatal(got, err)
+		}
+		time.Sleep(time.Second)
+		if err := a.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: got.Token}, Mark: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		server.Kill()
+		server.Restart()
+		r.ID = "d.1"
+		r.Client = &engine.Client{ID: "d"}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		again, err := b.Acquire(ctx, r)
+		cancel()
+		t.Logf("after the crash: %v, %v", again.Status, err)
+		if err == nil && again.Status != engine.Marked {
+			t.Errorf("the confirmed mark is gone: %v", again.Status)
+			return
+		}
+	}
+}

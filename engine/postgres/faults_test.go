@@ -255,3 +255,29 @@ func TestServerHung(t *testing.T) {
 	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
 	storetest.Hung(t, storetest.New(t, openEngine, server.DSN(name)), server.Pause, server.Resume)
 }
+
+// An event that is appended while the table is locked, as by CREATE INDEX, is in the history, or the call says that it is not.
+func TestHistoryOfALockedTable(t *testing.T) {
+	pool := newTable(t, shared.Get(t))
+	e := newEngine(t, pool)
+	if err := e.AppendHistory(t.Context(), "p", 1000, [][]byte{[]byte("zero")}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE holdfast1_doc IN SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	appended := e.AppendHistory(t.Context(), "p", 1000, [][]byte{[]byte("one")})
+	t.Logf("AppendHistory: %v after %v", appended, time.Since(began))
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	records, err := e.History(t.Context(), "p", "", time.Time{}, 10)
+	if appended == nil && len(records) != 2 {
+		t.Errorf("AppendHistory returned nil, and the history has %d events, %v", len(records), err)
+	}
+}

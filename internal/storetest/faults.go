@@ -227,25 +227,36 @@ func oneNameAsTwoKinds(t *testing.T, s *Store) {
 	requireFree(t, c, lease)
 }
 
-// Hung stops a server: each call returns soon after its ctx ends, the holder is told in time, and nothing is left when the server
-// goes on.
+// Hung stops a server: each call returns soon after its ctx ends, and by itself if that never does, the holder is told in
+// time, and nothing is left when the server goes on.
 func Hung(t *testing.T, s *Store, stop, resume func()) {
 	stalls := redistest.WatchStalls(t)
 	c := s.Client(t)
 	requireFree(t, c, lock(t, c, "a"))
 	held := lock(t, c, "held", holdfast.WithTTL(2*time.Second))
 	stop()
+	list := func(ctx context.Context) error {
+		for _, err := range c.List(ctx, "*") {
+			return err
+		}
+		return nil
+	}
+	endless, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	late := time.AfterFunc(20*time.Second, func() {
+		t.Error("a List whose ctx never ends has no answer after 20 s")
+		end()
+	})
+	if err := list(endless); !errors.Is(err, holdfast.ErrUnavailable) && endless.Err() == nil {
+		t.Errorf("a List whose ctx never ends: %v", err)
+	}
+	late.Stop()
+	end()
 	for name, call := range map[string]func(context.Context) error{
 		"Lock":     func(ctx context.Context) error { _, err := c.Mutex("a").Lock(ctx); return err },
 		"TryLock":  func(ctx context.Context) error { _, err := c.Mutex("b").TryLock(ctx); return err },
 		"Snapshot": func(ctx context.Context) error { _, err := c.Snapshot(ctx, "a"); return err },
 		"Break":    func(ctx context.Context) error { return c.Break(ctx, "a", "x.y") },
-		"List": func(ctx context.Context) error {
-			for _, err := range c.List(ctx, "*") {
-				return err
-			}
-			return nil
-		},
+		"List":     list,
 	} {
 		cause := errors.New("the caller has left")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 150*time.Millisecond, cause)
