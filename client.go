@@ -49,11 +49,12 @@ type Client struct {
 	latestSpec atomic.Pointer[lockSpec] // of the latest handle
 	breaker    breaker
 
-	releases releaseQueue
-	recorder *historyRecorder // nil: the history is off
-	logLimit logLimit
-	leaseLog leaseLog
-	broken   brokenGrants
+	releases  releaseQueue
+	recorder  *historyRecorder // nil: the history is off
+	logLimit  logLimit
+	leaseLog  leaseLog
+	broken    brokenGrants
+	fallbacks fallbackGrants
 
 	gate     gate.Gate
 	life     context.Context // ends when Close begins
@@ -155,6 +156,8 @@ func (c *Client) Close() error {
 
 func (c *Client) shut() error {
 	c.endLife()
+	c.fallbacks.close() // each is counted by the gate
+	c.broken.close()
 	c.releases.hurry()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()

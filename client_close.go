@@ -54,6 +54,9 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for i, h := range all {
+		if len(reported[i]) == 0 && len(c.hooks.jeopardyEnd) > 0 { // a re-entered lease, for example
+			c.reports = append(c.reports, func() { h.endJeopardy(ErrReleased) })
+		}
 		for _, start := range reported[i] {
 			e := h.releaseEvent(h.present(), now-start.at, HandOffClose, r.of(i))
 			c.recorder.released(e, start.lease)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // The bubble of a test must be empty at its end, so each of these also shows
@@ -444,3 +446,61 @@ func TestCloseReportsALeaseThatWasToBeReplaced(t *testing.T) {
 		}
 	})
 }
+
+// mostGoroutines counts goroutines when a lease is released.
+type mostGoroutines struct{ most atomic.Int64 }
+
+func (m *mostGoroutines) Release(holdfast.ReleaseEvent) {
+	m.most.Store(max(m.most.Load(), int64(runtime.NumGoroutine())))
+	runtime.Gosched()
+}
+
+// Close ends leases that were granted without the store, or that were broken, by few goroutines.
+func TestCloseOfManyFallbacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, h := newFaulty(), &mostGoroutines{}
+		e.All(down)
+		c := newClient(t, e, holdfast.WithHooks(h))
+		for i := range redistest.Scale(10_000, 100_000) {
+			mustLock(t, c.Mutex(fmt.Sprint(i), holdfast.WithFallback(holdfast.FailOpen)).Lock, t.Context())
+		}
+		before := int64(runtime.NumGoroutine())
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if more := h.most.Load() - before; more < 0 || more > 10 {
+			t.Errorf("Close has started %d goroutines", more)
+		}
+	})
+}
+
+// A lease whose renewal was overdue when the client closes ends that too, also if a reader has entered it again.
+func TestCloseEndsTheJeopardyOfAReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, j := newFaulty(), &jeopardies{}
+		rw := newClient(t, e, holdfast.WithHooks(j))
+		m := rw.RWMutex("x", holdfast.WithReentrancy())
+		l := mustLock(t, m.RLock, t.Context())
+		mustLock(t, m.RLock, l.Context())
+		mustRelease(t, l)
+		e.Set(func() {
+			e.OnRenew = func(c context.Context, b []engine.Renewal) []error { return slices.Repeat([]error{down(c)}, len(b)) }
+		})
+		time.Sleep(11 * time.Second)
+		if j.started.Load() != 1 {
+			t.Fatalf("%d renewals are overdue", j.started.Load())
+		}
+		if err := rw.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if j.ended.Load() != 1 {
+			t.Errorf("%d of 1 are over", j.ended.Load())
+		}
+	})
+}
+
+// jeopardies counts overdue renewals.
+type jeopardies struct{ started, ended atomic.Int64 }
+
+func (j *jeopardies) JeopardyStart(holdfast.JeopardyStartEvent) { j.started.Add(1) }
+func (j *jeopardies) JeopardyEnd(holdfast.JeopardyEndEvent)     { j.ended.Add(1) }

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -16,8 +17,9 @@ import (
 // brokenGrants are a client's grants that were broken and are not released yet. Each is
 // counted by the gate, so that Close waits for it. The zero value is ready.
 type brokenGrants struct {
-	mu  sync.Mutex
-	all map[*storeGrant]func() bool // stops the callback that ends it at Close
+	mu     sync.Mutex
+	all    map[*storeGrant]bool
+	closed bool
 }
 
 // add adds a grant, unless the client is closed.
@@ -28,11 +30,26 @@ func (b *brokenGrants) add(h *storeGrant) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.all == nil {
-		b.all = make(map[*storeGrant]func() bool)
+	if b.closed {
+		c.gate.Leave()
+		return false
 	}
-	b.all[h] = context.AfterFunc(c.life, h.closeBroken)
+	if b.all == nil {
+		b.all = make(map[*storeGrant]bool)
+	}
+	b.all[h] = true
 	return true
+}
+
+// close releases the grants because the client closes.
+func (b *brokenGrants) close() {
+	b.mu.Lock()
+	b.closed = true
+	all := slices.Collect(maps.Keys(b.all))
+	b.mu.Unlock()
+	for _, h := range all {
+		h.closeBroken()
+	}
 }
 
 // take removes a grant and reports whether it was there. If so, the caller must leave the
@@ -40,11 +57,8 @@ func (b *brokenGrants) add(h *storeGrant) bool {
 func (b *brokenGrants) take(h *storeGrant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	stop, found := b.all[h]
-	if found {
-		stop()
-		delete(b.all, h)
-	}
+	found := b.all[h]
+	delete(b.all, h)
 	return found
 }
 
@@ -70,6 +84,9 @@ func (h *storeGrant) endBroken(why *LostError) (leases []*Lease, was grantState)
 		_ = l.end(why)
 	}
 	c.keep.Add(&h.entry, keepalive.Never) // for the end of its trust window
+	if h.ended() {                        // its holder has released it meanwhile
+		c.keep.Remove(&h.entry)
+	}
 	return leases, grantHeld
 }
 
@@ -84,7 +101,7 @@ func (h *storeGrant) releaseBroken(ctx context.Context) {
 	_ = h.releaseStore(ctx, 0) // the store answers "broken", or the release is retried in the background
 }
 
-// closeBroken releases a broken grant because the client closes.
+// closeBroken releases a broken grant for Close, unless it was released meanwhile.
 func (h *storeGrant) closeBroken() {
 	c := h.client()
 	if !c.broken.take(h) {

@@ -87,7 +87,7 @@ func (j *Job) serve(ctx context.Context, now storeClock, s jobSlot, fn func(ctx 
 		case err == nil:
 			return nil
 		case ctx.Err() != nil, j.c.life.Err() != nil,
-			errors.Is(err, ErrDenied) && !ran, errors.Is(err, ErrMismatch) && !ran:
+			!ran && (errors.Is(err, ErrInvalid) || errors.Is(err, ErrDenied) || errors.Is(err, ErrMismatch)):
 			return err
 		}
 		j.c.log.Warn("holdfast: job slot not done", "resource", j.name, "slot", s.start, "ran", ran, "err", err)

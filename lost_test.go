@@ -213,6 +213,20 @@ func TestAReleaseIsRetriedUntilTheTTL(t *testing.T) {
 	})
 }
 
+// A lease with a long TTL is released when the store responds again, however late.
+func TestAReleaseOfALongLeaseIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(time.Hour)).Lock, t.Context())
+		e.All(down)
+		wantErr(t, l.Release(t.Context()), holdfast.ErrUnavailable)
+		time.Sleep(10 * time.Minute)
+		e.All(nil)
+		time.Sleep(5 * time.Second)
+		wantEmpty(t, e, "x")
+	})
+}
+
 // A temporary failure is reported to hooks only, and the lease is kept.
 func TestJeopardyThenRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// releaseRetryMin and releaseRetryMax bound how long a release is retried in the
-	// background: between them as long as the TTL, after which nothing is left.
+	// releaseRetryMin is how long a release is retried in the background at least: it
+	// is for as long as the TTL, after which nothing is left.
 	releaseRetryMin = 5 * time.Second
-	releaseRetryMax = 30 * time.Second
 	// releaseWorkers is how many calls run at a time, and releaseRetries how many of
 	// them are retries: a store that hangs delays each of those for long.
 	releaseWorkers = 32
@@ -84,9 +83,7 @@ func (c *Client) queueReleaseAfter(pause, ttl time.Duration, r engine.Release) {
 	c.releases.add(&queuedRelease{release: r, from: from, until: from + releaseBudget(ttl), over: from + ttl})
 }
 
-func releaseBudget(ttl time.Duration) time.Duration {
-	return max(releaseRetryMin, min(ttl, releaseRetryMax))
-}
+func releaseBudget(ttl time.Duration) time.Duration { return max(releaseRetryMin, ttl) }
 
 func (q *releaseQueue) add(u *queuedRelease) {
 	if !u.closing && !q.c.gate.JoinCleanup() {

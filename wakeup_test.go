@@ -220,3 +220,25 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 		})
 	}
 }
+
+// If the store lets nobody listen for a while, a lease that makes no other call hears of a break all the same.
+func TestListensAgainForALeaseWithoutRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.Set(func() { e.OnListen = down })
+		c, operator := newClient(t, e), newClient(t, e.Engine)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Minute), holdfast.WithoutRenewal()).Lock, t.Context())
+		time.Sleep(time.Minute)
+		e.Set(func() { e.OnListen = nil })
+		time.Sleep(15 * time.Second)
+		if s := c.Stats().Subscription; s != holdfast.SubscriptionLive {
+			t.Errorf("the subscription is %v", s)
+		}
+		if err := operator.Break(t.Context(), "x", l.HolderID()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wantLost(t, l.Err(), holdfast.LostBroken)
+		wantErr(t, l.Release(t.Context()), holdfast.ErrLost)
+	})
+}

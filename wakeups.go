@@ -23,6 +23,9 @@ const listenWait = 500 * time.Millisecond
 // at once. Shorter leases are not worth a subscription.
 const listenAge = time.Second
 
+// listenPause is the pause after a try to subscribe that failed, if leases are held and nobody waits.
+const listenPause = 10 * time.Second
+
 // wakeups is the client's one subscription to wake-ups, opened when it is first needed, and
 // the register of attempts and grants that wake-ups are for.
 type wakeups struct {
@@ -203,6 +206,9 @@ func (m *wakeups) try(o *subscribing) {
 	late := err == nil && m.closed
 	if err == nil && !late {
 		m.listener.Store(&l)
+	}
+	if err != nil && !m.denied && !m.closed && m.watch == nil && len(m.held) > 0 {
+		m.watch = time.AfterFunc(listenPause, m.lookForOld) // a lease may hear of a break by nothing else
 	}
 	m.mu.Unlock()
 	if late {
