@@ -144,8 +144,8 @@ func TestRetriesOfManyAreBounded(t *testing.T) {
 func TestAllLossesAreReportedFirst(t *testing.T) {
 	const n = 6 * batchSize
 	ways := map[string]struct {
-		answer   func(context.Context, engine.Renewal) error
-		together int64 // so many are lost at one moment
+		answer func(context.Context, engine.Renewal) error
+		atOnce int64 // so many are lost at one moment
 	}{
 		"refused": {unreachable, n},
 		"gone": {func(context.Context, engine.Renewal) error {
@@ -182,8 +182,8 @@ func TestAllLossesAreReportedFirst(t *testing.T) {
 				}
 				time.Sleep(n * time.Second)
 				s.Stop()
-				if first.Load() < way.together {
-					t.Errorf("the first report was made when %d leases were freed; want %d", first.Load(), way.together)
+				if first.Load() < way.atOnce {
+					t.Errorf("the first report was made when %d leases were freed; want %d", first.Load(), way.atOnce)
 				}
 				if reported.Load() != n {
 					t.Errorf("%d of %d losses were reported", reported.Load(), n)
