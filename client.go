@@ -49,12 +49,11 @@ type Client struct {
 	latestSpec atomic.Pointer[lockSpec] // of the latest handle
 	breaker    breaker
 
-	releases  releaseQueue
-	recorder  *historyRecorder // nil: the history is off
-	logLimit  logLimit
-	leaseLog  leaseLog
-	broken    brokenGrants
-	fallbacks fallbackGrants
+	releases releaseQueue
+	recorder *historyRecorder // nil: the history is off
+	logLimit logLimit
+	leaseLog leaseLog
+	broken   brokenGrants
 
 	gate     gate.Gate
 	life     context.Context // ends when Close begins
@@ -156,8 +155,6 @@ func (c *Client) Close() error {
 
 func (c *Client) shut() error {
 	c.endLife()
-	c.fallbacks.close() // each is counted by the gate
-	c.broken.close()
 	c.releases.hurry()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // The bubble of a test must be empty at its end, so each of these also shows
@@ -443,33 +441,6 @@ func TestCloseReportsALeaseThatWasToBeReplaced(t *testing.T) {
 		}
 		if err := c.Close(); !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), `1 of 1 leases were not released: ["x"]`) {
 			t.Errorf("Close: %v", err)
-		}
-	})
-}
-
-// mostGoroutines counts goroutines when a lease is released.
-type mostGoroutines struct{ most atomic.Int64 }
-
-func (m *mostGoroutines) Release(holdfast.ReleaseEvent) {
-	m.most.Store(max(m.most.Load(), int64(runtime.NumGoroutine())))
-	runtime.Gosched()
-}
-
-// Close ends leases that were granted without the store, or that were broken, by few goroutines.
-func TestCloseOfManyFallbacks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, h := newFaulty(), &mostGoroutines{}
-		e.All(down)
-		c := newClient(t, e, holdfast.WithHooks(h))
-		for i := range redistest.Scale(10_000, 100_000) {
-			mustLock(t, c.Mutex(fmt.Sprint(i), holdfast.WithFallback(holdfast.FailOpen)).Lock, t.Context())
-		}
-		before := int64(runtime.NumGoroutine())
-		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if more := h.most.Load() - before; more < 0 || more > 10 {
-			t.Errorf("Close has started %d goroutines", more)
 		}
 	})
 }

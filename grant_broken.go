@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -17,9 +16,8 @@ import (
 // brokenGrants are a client's grants that were broken and are not released yet. Each is
 // counted by the gate, so that Close waits for it. The zero value is ready.
 type brokenGrants struct {
-	mu     sync.Mutex
-	all    map[*storeGrant]bool
-	closed bool
+	mu  sync.Mutex
+	all map[*storeGrant]func() bool // stops the callback that ends it at Close
 }
 
 // add adds a grant, unless the client is closed.
@@ -30,26 +28,11 @@ func (b *brokenGrants) add(h *storeGrant) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		c.gate.Leave()
-		return false
-	}
 	if b.all == nil {
-		b.all = make(map[*storeGrant]bool)
+		b.all = make(map[*storeGrant]func() bool)
 	}
-	b.all[h] = true
+	b.all[h] = context.AfterFunc(c.life, h.closeBroken)
 	return true
-}
-
-// close releases the grants because the client closes.
-func (b *brokenGrants) close() {
-	b.mu.Lock()
-	b.closed = true
-	all := slices.Collect(maps.Keys(b.all))
-	b.mu.Unlock()
-	for _, h := range all {
-		h.closeBroken()
-	}
 }
 
 // take removes a grant and reports whether it was there. If so, the caller must leave the
@@ -57,8 +40,11 @@ func (b *brokenGrants) close() {
 func (b *brokenGrants) take(h *storeGrant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	found := b.all[h]
-	delete(b.all, h)
+	stop, found := b.all[h]
+	if found {
+		stop()
+		delete(b.all, h)
+	}
 	return found
 }
 
@@ -101,7 +87,7 @@ func (h *storeGrant) releaseBroken(ctx context.Context) {
 	_ = h.releaseStore(ctx, 0) // the store answers "broken", or the release is retried in the background
 }
 
-// closeBroken releases a broken grant for Close, unless it was released meanwhile.
+// closeBroken releases a broken grant because the client closes.
 func (h *storeGrant) closeBroken() {
 	c := h.client()
 	if !c.broken.take(h) {

@@ -17,6 +17,7 @@ type fallbackGrant struct {
 	holder   string     // ID, unknown to the store
 	local    *localHold // nil: it excludes no other lease
 	since    time.Time
+	closes   func() bool // stops the callback that ends it at Close
 
 	mu      sync.Mutex
 	leases  leaseSet
@@ -29,67 +30,6 @@ type fallbackGrant struct {
 
 var _ grant = (*fallbackGrant)(nil)
 
-// fallbackGrants are a client's grants without the store that have not ended. The zero value is ready.
-type fallbackGrants struct {
-	mu     sync.Mutex
-	all    map[*fallbackGrant]bool
-	closed bool
-}
-
-// add adds a grant, unless the client is closed.
-func (f *fallbackGrants) add(s *fallbackGrant) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return false
-	}
-	if f.all == nil {
-		f.all = make(map[*fallbackGrant]bool)
-	}
-	f.all[s] = true
-	return true
-}
-
-func (f *fallbackGrants) remove(s *fallbackGrant) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.all, s)
-}
-
-// close ends all grants in the background, one after the other, because the client closes.
-func (f *fallbackGrants) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	if len(f.all) > 0 {
-		go f.endAll()
-	}
-}
-
-func (f *fallbackGrants) endAll() {
-	done := false
-	defer func() {
-		if !done { // a hook has ended the goroutine
-			go f.endAll()
-		}
-	}()
-	for s := f.next(); s != nil; s = f.next() {
-		s.end(nil)
-	}
-	done = true
-}
-
-// next takes a grant, or returns nil if there is none.
-func (f *fallbackGrants) next() *fallbackGrant {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for s := range f.all {
-		delete(f.all, s)
-		return s
-	}
-	return nil
-}
-
 func newFallbackGrant(lk *acquirer, id string, weight int, p *localHold) *fallbackGrant {
 	return &fallbackGrant{acquirer: lk, holder: id, local: p, weight: weight, since: time.Now()}
 }
@@ -101,13 +41,9 @@ func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
 		s.local.release()
 		return nil, &waitError{s.acquirer.name, ErrClosed, nil}
 	}
-	if !c.fallbacks.add(s) {
-		c.gate.Leave()
-		s.local.release()
-		return nil, &waitError{s.acquirer.name, ErrClosed, nil}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closes = context.AfterFunc(c.life, func() { s.end(nil) })
 	c.counts.fallback.Add(1)
 	if s.acquirer.opts.noRenewal {
 		s.timer = time.AfterFunc(s.acquirer.opts.ttl, func() { s.open() })
@@ -135,7 +71,7 @@ func (s *fallbackGrant) end(why *LostError) {
 	}
 	s.mu.Unlock()
 	defer s.acquirer.c.gate.Leave()
-	s.acquirer.c.fallbacks.remove(s)
+	s.closes()
 	for _, l := range leases {
 		_ = l.end(s.endError())
 	}

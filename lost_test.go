@@ -221,8 +221,11 @@ func TestAReleaseOfALongLeaseIsRetried(t *testing.T) {
 		e.All(down)
 		wantErr(t, l.Release(t.Context()), holdfast.ErrUnavailable)
 		time.Sleep(10 * time.Minute)
+		if n := e.Count("release"); n > 300 {
+			t.Errorf("%d tries in ten minutes", n)
+		}
 		e.All(nil)
-		time.Sleep(5 * time.Second)
+		time.Sleep(15 * time.Second)
 		wantEmpty(t, e, "x")
 	})
 }

@@ -125,7 +125,7 @@ func TestCleanupsOfMany(t *testing.T) {
 					t.Errorf("%d releases in %v; want at most %d", calls, away, most)
 				}
 				e.All(nil)
-				time.Sleep(2 * time.Second)
+				time.Sleep(5 * time.Second)
 				synctest.Wait()
 				for _, i := range []int{0, n - 1} {
 					wantEmpty(t, e.Engine, strconv.Itoa(i))

@@ -11,9 +11,13 @@ import (
 )
 
 const (
-	// releaseRetryMin is how long a release is retried in the background at least: it
-	// is for as long as the TTL, after which nothing is left.
+	// releaseRetryMin is how long a release is retried in the background at least. A lease
+	// is for as long as its TTL, after which nothing is left; a request of unknown outcome,
+	// of which there is a new one with each try while the store is away, for releaseRetryMax.
 	releaseRetryMin = 5 * time.Second
+	releaseRetryMax = 30 * time.Second
+	// releaseSlower is after how many tries of a release their pauses grow without an end.
+	releaseSlower = 32
 	// releaseWorkers is how many calls run at a time, and releaseRetries how many of
 	// them are retries: a store that hangs delays each of those for long.
 	releaseWorkers = 32
@@ -53,6 +57,7 @@ type queuedRelease struct {
 	until   time.Duration // when it is left to the TTL
 	over    time.Duration // when the lease has ended by its TTL in any case; 0: not known
 	slow    backoff
+	tries   int
 	then    *queuedRelease  // follows when this one has ended; nil: none
 	confirm func(err error) // receives the outcome; may be nil
 	closing bool            // of Close, which waits for it and reports failures itself
@@ -66,7 +71,7 @@ func (c *Client) queueRelease(ttl time.Duration, releases ...engine.Release) <-c
 	now := c.keep.Mono()
 	var first *queuedRelease
 	for i := len(releases) - 1; i >= 0; i-- {
-		u := &queuedRelease{release: releases[i], from: now, until: now + releaseBudget(ttl), over: now + ttl, then: first}
+		u := &queuedRelease{release: releases[i], from: now, until: now + releaseBudget(releases[i], ttl), over: now + ttl, then: first}
 		if first == nil {
 			u.confirm = func(error) { close(ended) }
 		}
@@ -80,10 +85,15 @@ func (c *Client) queueRelease(ttl time.Duration, releases ...engine.Release) <-c
 // closed.
 func (c *Client) queueReleaseAfter(pause, ttl time.Duration, r engine.Release) {
 	from := c.keep.Mono() + pause
-	c.releases.add(&queuedRelease{release: r, from: from, until: from + releaseBudget(ttl), over: from + ttl})
+	c.releases.add(&queuedRelease{release: r, from: from, until: from + releaseBudget(r, ttl), over: from + ttl})
 }
 
-func releaseBudget(ttl time.Duration) time.Duration { return max(releaseRetryMin, ttl) }
+func releaseBudget(r engine.Release, ttl time.Duration) time.Duration {
+	if r.Token == 0 {
+		ttl = min(ttl, releaseRetryMax)
+	}
+	return max(releaseRetryMin, ttl)
+}
 
 func (q *releaseQueue) add(u *queuedRelease) {
 	if !u.closing && !q.c.gate.JoinCleanup() {
@@ -246,7 +256,8 @@ func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool
 			defer q.fail(u, err) // last, since a logger may panic
 			continue
 		}
-		u.from = min(now+u.slow.next(), u.until) // the last try is at the end, not up to a pause before it
+		u.tries++
+		u.from = min(now+u.slow.next()*time.Duration(1+u.tries/releaseSlower), u.until) // the last try is at the end, not up to a pause before it
 		q.mu.Lock()
 		heap.Push(&q.again, u)
 		q.mu.Unlock()
