@@ -66,7 +66,7 @@ func windows() []Mutant {
 		{
 			Name: "the leases of a lost grant do not end", File: "grant_loss.go", World: virtual.Memory,
 			Checks:  []string{"end-seen", "overlap", "notified"},
-			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.end(why)\n	}\n	return func()", "	_ = leases\n	return func()"}},
+			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.end(why)\n	}\n	free = func()", "	free = func()"}},
 		},
 		{
 			Name: "a lease is handed off after its window has closed", File: "grant_release.go", World: virtual.Memory,
