@@ -374,16 +374,23 @@ func TestCloseAfterManyLossesWithSlowHooks(t *testing.T) {
 	})
 }
 
+// breakAndKeep breaks a lease whose holder keeps it, and returns the client of the holder and the end of the lease's trust window.
+func breakAndKeep(t *testing.T, e *faulty) (c *holdfast.Client, end time.Time) {
+	t.Helper()
+	c, operator := newClient(t, e), newClient(t, e)
+	l := mustLock(t, c.Mutex("x").Lock, t.Context())
+	end = l.Deadline()
+	if err := operator.Break(t.Context(), "x", l.HolderID()); err != nil {
+		t.Fatal(err)
+	}
+	return c, end
+}
+
 // A broken lease that its holder keeps is released when its trust window ends, and Close waits for that.
 func TestCloseAtTheEndOfABrokenLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		c, operator := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x").Lock, t.Context())
-		end := l.Deadline()
-		if err := operator.Break(t.Context(), "x", look(t, e, "x").Holders[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		c, end := breakAndKeep(t, e)
 		time.Sleep(time.Until(end))
 		synctest.Wait() // the window has ended
 		if s := look(t, e.Engine, "x"); len(s.Holders) != 1 {
@@ -402,12 +409,7 @@ func TestCloseAtTheEndOfABrokenLease(t *testing.T) {
 func TestCloseAfterABrokenLeaseThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		c, operator := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x").Lock, t.Context())
-		end := l.Deadline()
-		if err := operator.Break(t.Context(), "x", look(t, e, "x").Holders[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		c, end := breakAndKeep(t, e)
 		e.Set(func() { e.OnRelease = func(ctx context.Context, _ engine.Release) error { return down(ctx) } })
 		time.Sleep(time.Until(end) + 2*time.Second) // the release is still retried
 		if s := look(t, e.Engine, "x"); len(s.Holders) != 0 {

@@ -70,7 +70,8 @@ func (h *storeGrant) endBroken(why *LostError) (leases []*Lease, was grantState)
 		_ = l.end(why)
 	}
 	c.keep.Add(&h.entry, keepalive.Never) // for the end of its trust window
-	if h.ended() {                        // its holder has released it meanwhile
+	// Its holder may have released it meanwhile.
+	if h.ended() {
 		c.keep.Remove(&h.entry)
 	}
 	return leases, grantHeld

@@ -57,7 +57,6 @@ type queuedRelease struct {
 	until   time.Duration // when it is left to the TTL
 	over    time.Duration // when the lease has ended by its TTL in any case; 0: not known
 	slow    backoff
-	tries   int
 	then    *queuedRelease  // follows when this one has ended; nil: none
 	confirm func(err error) // receives the outcome; may be nil
 	closing bool            // of Close, which waits for it and reports failures itself
@@ -256,8 +255,9 @@ func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool
 			defer q.fail(u, err) // last, since a logger may panic
 			continue
 		}
-		u.tries++
-		u.from = min(now+u.slow.next()*time.Duration(1+u.tries/releaseSlower), u.until) // the last try is at the end, not up to a pause before it
+		pause := u.slow.next()
+		pause *= time.Duration(1 + u.slow.n/releaseSlower)
+		u.from = min(now+pause, u.until) // the last try is at the end, not up to a pause before it
 		q.mu.Lock()
 		heap.Push(&q.again, u)
 		q.mu.Unlock()

@@ -11,10 +11,8 @@ import (
 type backoff struct{ n int }
 
 func (b *backoff) next() time.Duration {
-	d := min(10*time.Millisecond<<b.n, time.Second)
-	if b.n < 10 {
-		b.n++
-	}
+	d := min(10*time.Millisecond<<min(b.n, 10), time.Second)
+	b.n++
 	return d/2 + mathrand.N(d)
 }
 

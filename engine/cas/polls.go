@@ -28,18 +28,21 @@ type poll struct {
 const pollKeep = time.Minute
 
 // begin notes that a poll is sent, and end that its caller has the answer, or none.
-func (p *polls) begin(id string) { p.count(id, 1) }
-func (p *polls) end(id string)   { p.count(id, -1) }
-
-func (p *polls) count(id string, by int) {
+func (p *polls) begin(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asked[id] += by; p.asked[id] == 0 {
-		delete(p.asked, id)
-	}
-	if is, ok := p.latest[id]; ok && by > 0 {
+	p.asked[id]++
+	if is, ok := p.latest[id]; ok {
 		is.sent = time.Now()
 		p.latest[id] = is
+	}
+}
+
+func (p *polls) end(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked[id]--; p.asked[id] == 0 {
+		delete(p.asked, id)
 	}
 }
 

@@ -18,17 +18,19 @@ import (
 // A request whose process loses races is joined by the process of a waiter. If that gets the proposal when
 // the request has long been granted and released, or was given up, it drops it.
 func TestProposal(t *testing.T) {
-	for name, is := range map[string]struct{ late, leaves bool }{
+	for name, is := range map[string]struct{ late, leaves, again bool }{
 		"in time":         {},
 		"late":            {late: true},
 		"late, given up":  {late: true, leaves: true},
 		"twice, given up": {leaves: true},
+		// The first try of its release fails, as a client's queue of releases repeats it.
+		"late, given up at the second try": {late: true, leaves: true, again: true},
 	} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { propose(t, is.late, is.leaves) }) })
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { propose(t, is.late, is.leaves, is.again) }) })
 	}
 }
 
-func propose(t *testing.T, late, leaves bool) {
+func propose(t *testing.T, late, leaves, releasedAgain bool) {
 	m := castest.NewMemory()
 	mine := &hooked{DocumentStore: m}
 	holder, waiter, newcomer := cas.New(m, 0), cas.New(m, 0), cas.New(mine, 0)
@@ -72,12 +74,29 @@ func propose(t *testing.T, late, leaves bool) {
 		}
 		travel(time.Second)
 	}
+	leave := engine.Release{Resource: n.Resource, Held: engine.Held{ID: n.ID}}
+	if releasedAgain {
+		swap, down := mine.swap, errors.New("connection reset")
+		mine.swap = func(context.Context, []cas.Change) ([]cas.Outcome, error) { return nil, down }
+		mine.read = func(context.Context, []cas.Read) ([]cas.Doc, error) { return nil, down }
+		if err := newcomer.Release(t.Context(), leave); !errors.Is(err, engine.ErrUnavailable) {
+			t.Fatalf("got %v", err)
+		}
+		mine.swap, mine.read = swap, nil
+	}
 	if leaves {
-		if err := newcomer.Release(t.Context(), engine.Release{Resource: n.Resource, Held: engine.Held{ID: n.ID}}); err != nil {
+		if err := newcomer.Release(t.Context(), leave); err != nil {
 			t.Fatal(err)
 		}
 		again()
 		acquire(t, waiter, w, engine.Queued)
+		s, err := holder.Snapshot(t.Context(), h.Resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Waiters) != 1 {
+			t.Errorf("the waiter that has left waits again: %v", s.Waiters)
+		}
 	}
 	release(t, holder, h, held.Token)
 	release(t, waiter, w, acquire(t, waiter, w, engine.Granted).Token)
@@ -144,64 +163,4 @@ func lost(t *testing.T, m *castest.Memory, c cas.Change) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-// A waiter that was proposed leaves; the first try of its release fails, and the second succeeds. A late proposal must not
-// bring it back.
-func TestLateProposalAfterARepeatedRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := castest.NewMemory()
-		mine := &hooked{DocumentStore: m}
-		holder, waiter, newcomer := cas.New(m, 0), cas.New(m, 0), cas.New(mine, 0)
-		l, err := waiter.Listen(t.Context(), "p", "waiter", func(engine.Wakeup) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		h, w, n := request("holder.1", time.Minute, false), request("waiter.1", time.Minute, true), request("newcomer.1", time.Minute, true)
-		held := acquire(t, holder, h, engine.Granted)
-		acquire(t, waiter, w, engine.Queued)
-		var proposals []cas.Change
-		mine.swap = func(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
-			switch {
-			case changes[0].Key.Space == cas.Clients:
-				proposals = append(proposals, changes...)
-				return []cas.Outcome{{Swapped: true, Doc: cas.Doc{Rev: 1}}}, nil // the message is late
-			case len(proposals) == 0:
-				travel(time.Millisecond)
-				if err := renew(t, holder, h, held.Token); err != nil {
-					t.Error(err)
-				}
-			}
-			return m.Swap(ctx, changes)
-		}
-		acquire(t, newcomer, n, engine.Queued)
-		if len(proposals) == 0 {
-			t.Fatal("no proposal")
-		}
-		leave := engine.Release{Resource: n.Resource, Held: engine.Held{ID: n.ID}}
-		down := errors.New("connection reset")
-		mine.swap = func(context.Context, []cas.Change) ([]cas.Outcome, error) { return nil, down }
-		mine.read = func(context.Context, []cas.Read) ([]cas.Doc, error) { return nil, down }
-		if err := newcomer.Release(t.Context(), leave); !errors.Is(err, engine.ErrUnavailable) {
-			t.Fatalf("got %v", err)
-		}
-		mine.swap, mine.read = nil, nil
-		if err := newcomer.Release(t.Context(), leave); err != nil { // as the client's queue of releases repeats it
-			t.Fatal(err)
-		}
-		proposals[0].Rev, proposals[0].Key.Name = 0, proposals[0].Key.Name+"'"
-		if _, err := m.Swap(t.Context(), proposals[:1]); err != nil {
-			t.Fatal(err)
-		}
-		travel(time.Second)
-		acquire(t, waiter, w, engine.Queued)
-		s, err := holder.Snapshot(t.Context(), h.Resource)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(s.Waiters) != 1 {
-			t.Errorf("the waiter that has left waits again: %v", s.Waiters)
-		}
-	})
 }

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -87,6 +90,19 @@ func core(r engine.Resource) string {
 	return r.Prefix + ":{" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace(r.Name) + "}"
 }
 
+// renewAll renews leases that are held, and returns by how many calls.
+func renewAll(t *testing.T, e *goredis.Engine, rdb *redis.Client, all []engine.Renewal) int {
+	t.Helper()
+	e.Settle() // the calls in the background that remove dead waiters
+	must(t, rdb.ConfigResetStat(t.Context()).Err())
+	for i, err := range e.Renew(t.Context(), all) {
+		if err != nil {
+			t.Fatalf("lease %d: %v", i, err)
+		}
+	}
+	return commandCounts(t, rdb)["evalsha"]
+}
+
 // Leases of a mutex are renewed by a call for 64 of them, and those that others
 // wait for are among them.
 func TestRenewalsShareCalls(t *testing.T) {
@@ -104,16 +120,7 @@ func TestRenewalsShareCalls(t *testing.T) {
 			wait(t, e, next)
 		}
 	}
-	calls := func() int {
-		e.Settle() // the calls in the background that remove dead waiters
-		must(t, rdb.ConfigResetStat(t.Context()).Err())
-		for i, err := range e.Renew(t.Context(), all) {
-			if err != nil {
-				t.Fatalf("lease %d: %v", i, err)
-			}
-		}
-		return commandCounts(t, rdb)["evalsha"]
-	}
+	calls := func() int { return renewAll(t, e, rdb, all) }
 	calls() // the script is not known yet
 	// Once in a spell each lease that others wait for has a call of its own, and may have one in the
 	// background that removes dead waiters. Two counts are not both at the end of one.
@@ -142,22 +149,12 @@ func TestRenewalsMoveTheExpiryTogether(t *testing.T) {
 			must(t, e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: "c2.withdrawn"}, Withdraw: true}))
 		}
 	}
-	renew := func() int {
-		e.Settle()
-		must(t, rdb.ConfigResetStat(t.Context()).Err())
-		for i, err := range e.Renew(t.Context(), all) {
-			if err != nil {
-				t.Fatalf("lease %d: %v", i, err)
-			}
-		}
-		return commandCounts(t, rdb)["evalsha"]
-	}
-	renew() // the script is known now
+	renewAll(t, e, rdb, all) // the script is known now
 	for i := range all {
 		all[i].TTL = ttl
 	}
 	before := rdb.PTTL(t.Context(), core(all[0].Resource)).Val()
-	if n := renew(); n > leases/64+leases/16 { // some that remove dead waiters may be among them
+	if n := renewAll(t, e, rdb, all); n > leases/64+leases/16 { // some that remove dead waiters may be among them
 		t.Errorf("%d leases were renewed by %d calls, want about %d", leases, n, leases/64+2)
 	}
 	for i := range all {
