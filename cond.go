@@ -318,7 +318,7 @@ func (c *Cond) wake(ctx, end context.Context, op string, enough func(engine.Hold
 			err = mismatchWith(b, c.lk.usage())
 		}
 		if err != nil {
-			return opError(op, c.lk.name, err)
+			return opError(op, c.lk.name, c.lk.c.cutShort(err))
 		}
 		last = min(last, b.Token)
 		more := false
@@ -335,7 +335,7 @@ func (c *Cond) wake(ctx, end context.Context, op string, enough func(engine.Hold
 			switch {
 			case gone:
 			case err != nil:
-				return opError(op, c.lk.name, err)
+				return opError(op, c.lk.name, c.lk.c.cutShort(err))
 			case enough(h):
 				return nil
 			}

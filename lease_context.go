@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/eitherctx"
@@ -83,4 +84,13 @@ func until(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	}
 	both := eitherctx.New(ctx, end)
 	return both, both.Stop
+}
+
+// cutShort returns ErrClosed if Close may have ended a call, as until lets it, before the store
+// answered, and otherwise the call's own error.
+func (c *Client) cutShort(err error) error {
+	if c.life.Err() != nil && errors.Is(err, ErrUnavailable) {
+		return ErrClosed
+	}
+	return err
 }

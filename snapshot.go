@@ -76,7 +76,7 @@ func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 	defer cancel()
 	s, err := c.engine.Snapshot(call, c.resource(name))
 	if err != nil {
-		return Snapshot{}, opError("snapshot of", name, err)
+		return Snapshot{}, opError("snapshot of", name, c.cutShort(err))
 	}
 	return snapshotOf(s), nil
 }
@@ -92,7 +92,7 @@ func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	now, err := c.engine.Now(call)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("holdfast: the store's time: %w", err)
+		return time.Time{}, fmt.Errorf("holdfast: the store's time: %w", c.cutShort(err))
 	}
 	return now, nil
 }
@@ -105,7 +105,8 @@ func (c *Client) peek(ctx context.Context, name string) (engine.Brief, error) {
 	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
-	return c.engine.Peek(call, c.resource(name))
+	b, err := c.engine.Peek(call, c.resource(name))
+	return b, c.cutShort(err)
 }
 
 // List yields the resources in use whose names match the pattern: '*' matches
@@ -147,11 +148,11 @@ func (c *Client) each(ctx context.Context, op, pattern string, list func(context
 		call, cancel := until(ends, c.life)
 		defer cancel()
 		for s, err := range list(call) {
-			if c.life.Err() != nil && (err == nil || errors.Is(err, ErrUnavailable)) {
+			if err == nil && c.life.Err() != nil {
 				err = ErrClosed
 			}
 			if err != nil {
-				yield(Snapshot{}, opError(op, pattern, err))
+				yield(Snapshot{}, opError(op, pattern, c.cutShort(err)))
 				return
 			}
 			if !yield(snapshotOf(s), nil) {
@@ -217,7 +218,7 @@ func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, 
 		err = fmt.Errorf("%w %s", ErrNotHeld, what)
 	}
 	if err != nil {
-		return opError(op, name, err)
+		return opError(op, name, c.cutShort(err))
 	}
 	if b.Force {
 		op += " by force"
