@@ -136,14 +136,15 @@ func (s *Scheduler) closing(b *batch, now Moment, troubled int, lost []loss) (ne
 	for i := 0; i < len(b.entries); {
 		e := b.entries[i]
 		early := early(e.TTL, troubled)
-		if e.Window.Left(now) <= early {
+		left := e.Window.Left(now)
+		if left <= early {
 			trouble := e.trouble()
 			s.drop(e) // another is at i now
 			e.last = trouble
 			lost = append(lost, loss{keeper: e.Keeper, last: trouble})
 			continue
 		}
-		next = min(next, e.Window.End()-early)
+		next = min(next, now.Mono+left-early)
 		i++
 	}
 	return next, lost

@@ -103,16 +103,19 @@ type Scheduler struct {
 	partly   bool                // the latest call with an answer had failed renewals as well
 	timer    *time.Timer
 	armed    time.Duration // when the timer fires; never: not armed
+	ahead    int64         // the wall clock less the monotonic one, at the latest look
 	stopped  bool
 }
 
 // New returns a scheduler that renews by e. End it with Stop.
 func New(e engine.Engine) *Scheduler {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Scheduler{
+	s := &Scheduler{
 		Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, open: map[batchKey]*batch{}, armed: never,
 		first: sendQueue{most: maxCalls}, again: sendQueue{most: maxRetries},
 	}
+	s.ahead = s.Now().ahead()
+	return s
 }
 
 // Add takes a lease under keepalive. It does nothing after Stop.
@@ -184,9 +187,9 @@ func (s *Scheduler) Stop() {
 	s.calls.Wait()
 }
 
-// arm makes the timer fire no later than the first event. A timer that fires
-// too early does nothing, so it is not reset: a lock that is acquired and released at
-// once touches no timer.
+// arm makes the timer fire no later than the first event, and within lookEvery. A timer that
+// fires too early only looks at the clocks, so it is not reset: a lock that is acquired and
+// released at once touches no timer.
 func (s *Scheduler) arm() {
 	if len(s.heap) == 0 || s.stopped {
 		return
@@ -195,8 +198,9 @@ func (s *Scheduler) arm() {
 	if due >= s.armed {
 		return
 	}
-	s.armed = due
-	in := due - s.Mono()
+	now := s.Mono()
+	in := min(due-now, lookEvery)
+	s.armed = now + in
 	if s.timer == nil {
 		s.timer = time.AfterFunc(in, s.fire)
 	} else {
@@ -214,6 +218,9 @@ func (s *Scheduler) fire() {
 	}
 	s.calls.Add(1)
 	defer s.calls.Done()
+	if s.resumed(now) {
+		s.hurry(now)
+	}
 	lost := s.collect(now)
 	s.armed = never
 	s.arm()
