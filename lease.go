@@ -57,7 +57,7 @@ func (l *Lease) HolderID() string { return l.grant.id() }
 // has closed, even if the process was paused meanwhile. A context derived from
 // it, as by context.WithTimeout, does not check the clock: a timer of the
 // client cancels it, which after a pause may be a moment later, and after a
-// suspend of the machine, which timers do not see, a third of the TTL. The same
+// suspend of the machine, which timers do not see, up to a second. The same
 // holds for a goroutine that waits on Done. Therefore check the lease's own
 // Context, or Err, before a step that relies on the lease.
 //

@@ -218,7 +218,7 @@ func (s *Scheduler) fire() {
 	}
 	s.calls.Add(1)
 	defer s.calls.Done()
-	if s.resumed(now) {
+	if s.suspended(now) {
 		s.hurry(now)
 	}
 	lost := s.collect(now)

@@ -16,9 +16,9 @@ const mostDrift = 10 * time.Millisecond
 // ahead is the wall clock less the monotonic one. Only a suspend and a clock that is set change it.
 func (m Moment) ahead() int64 { return m.Wall - int64(m.Mono) }
 
-// resumed reports whether the machine was suspended since the latest look, or its wall clock set
+// suspended reports whether the machine was suspended since the latest look, or its wall clock set
 // forward: then windows have closed, or end sooner, than the monotonic clock says.
-func (s *Scheduler) resumed(now Moment) bool {
+func (s *Scheduler) suspended(now Moment) bool {
 	was := s.ahead
 	s.ahead = now.ahead()
 	return s.ahead-was > int64(mostDrift)

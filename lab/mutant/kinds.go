@@ -25,5 +25,17 @@ func kinds() []Mutant {
 			Name: "a Multi that fails keeps its first part", File: "multi.go", World: Live, Kind: live.Several, Checks: []string{"stuck", "leftovers", "deadlock"},
 			Patches: []Patch{{"	await(m.c.releaseLeases(m.title(), b.parts...), callGrace) // the rest", "	await(m.c.releaseLeases(m.title(), b.parts[min(1, len(b.parts)):]...), callGrace) // the rest"}},
 		},
+		{
+			Name: "an adopted lease counts from the reply, live", File: "lease_detach.go", World: Live, Kind: live.Moved, Checks: []string{"ledger"},
+			Patches: []Patch{{"h.entry.Window.Start(c.keep.At(sent), ttl,", "h.entry.Window.Start(c.keep.At(sent.Add(time.Since(sent))), ttl,"}},
+		},
+		{
+			Name: "an adopted lease is not renewed", File: "lease_detach.go", World: Live, Kind: live.Moved, Checks: []string{"kept"},
+			Patches: []Patch{{"	first := keepalive.Usual\n", "	first := keepalive.Never\n"}},
+		},
+		{
+			Name: "a detached lease is released", File: "lease_detach.go", World: Live, Kind: live.Moved, Checks: []string{"overlap", "inside", "notified", "model", "kept", "end-seen"},
+			Patches: []Patch{{"	h.reportDetach(l)\n", "	h.client().queueRelease(h.entry.TTL, h.releaseRequest())\n	h.reportDetach(l)\n"}},
+		},
 	}
 }
