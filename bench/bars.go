@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 )
 
@@ -40,67 +39,47 @@ type verdict struct {
 	Case     string `json:",omitempty"`
 	Bar      string
 	Measured float64
+	Missing  bool `json:",omitempty"` // nothing was measured, or nothing to compare it with
 	Met      bool
 }
 
-// judge returns the verdicts on the cases that were played. A bar whose figure, or whose
-// counterpart's, is missing is not met.
+// judge returns the verdicts. A bar whose figure, or whose counterpart's, is missing is not met.
 func judge(all []bar, tables []table) []verdict {
 	var out []verdict
 	for _, b := range all {
-		i := slices.IndexFunc(tables, func(t table) bool { return t.Scenario == b.scenario && t.Case == b.label })
-		if i < 0 {
-			continue
-		}
-		if v, ok := b.judge(tables[i], tables); ok {
-			out = append(out, v)
-		}
+		out = append(out, b.judge(tables))
 	}
 	return out
 }
 
-func (b bar) judge(t table, tables []table) (verdict, bool) {
-	r, ok := t.row(b.contender)
-	if !ok {
-		return verdict{}, false
-	}
-	figure, played := r.Figures[b.metric]
+func (b bar) judge(tables []table) verdict {
+	t := tableOf(tables, b.scenario, b.label)
+	r, _ := t.row(b.contender) // what is missing has no figures
+	figure, measured := r.Figures[b.metric]
 	got, beside, compared := figure.Median, "", true
 	switch a := b.against; {
 	case a.row != "":
-		other, ok := t.row(a.row)
-		if !ok {
-			return verdict{}, false
-		}
+		other, _ := t.row(a.row)
 		got, compared = ratio(b.metric, r, other)
 		beside = a.row
 	case a.minus != "":
-		other, ok := t.row(a.minus)
-		if !ok {
-			return verdict{}, false
-		}
+		other, _ := t.row(a.minus)
 		_, compared = other.Figures[b.metric]
 		got, beside = got-other.Figures[b.metric].Median, "beyond "+a.minus
 	case a.bestPeer:
-		other, ok := t.bestPeer(b.metric)
-		if !ok { // no peer was measured
-			return verdict{Scenario: b.scenario, Case: b.label, Bar: fmt.Sprintf("%s: %s %s %g × the best peer", b.contender, b.metric, b.sign, b.limit)}, true
-		}
+		other, found := t.bestPeer(b.metric)
 		got, compared = ratio(b.metric, r, other)
-		beside = "the best peer (" + other.Contender + ")"
+		beside = "the best peer"
+		if found {
+			beside += " (" + other.Contender + ")"
+		}
 	case a.label != "":
-		i := slices.IndexFunc(tables, func(o table) bool { return o.Scenario == b.scenario && o.Case == a.label })
-		if i < 0 {
-			return verdict{}, false
-		}
-		other, ok := tables[i].row(b.contender)
-		if !ok {
-			return verdict{}, false
-		}
+		other, _ := tableOf(tables, b.scenario, a.label).row(b.contender)
 		got, compared = ratio(b.metric, r, other)
 		beside = "that of " + a.label
 	}
-	v := verdict{Scenario: b.scenario, Case: b.label, Measured: got, Met: played && compared && (b.sign == atMost && got <= b.limit || b.sign == atLeast && got >= b.limit)}
+	v := verdict{Scenario: b.scenario, Case: b.label, Measured: got, Missing: !measured || !compared}
+	v.Met = !v.Missing && (b.sign == atMost && got <= b.limit || b.sign == atLeast && got >= b.limit)
 	switch {
 	case beside == "":
 		v.Bar = fmt.Sprintf("%s: %s %s %g", b.contender, b.metric, b.sign, b.limit)
@@ -109,7 +88,15 @@ func (b bar) judge(t table, tables []table) (verdict, bool) {
 	default:
 		v.Bar = fmt.Sprintf("%s: %s %s %g × %s", b.contender, b.metric, b.sign, b.limit, beside)
 	}
-	return v, true
+	return v
+}
+
+// figure returns what was measured as text.
+func (v verdict) figure() string {
+	if v.Missing {
+		return "not measured"
+	}
+	return digits(v.Measured)
 }
 
 // bestPeer returns the peer with the best median.
@@ -138,7 +125,7 @@ func printBars(w io.Writer, all []verdict) {
 		if !v.Met {
 			word = "MISSED"
 		}
-		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\n", v.Scenario, v.Case, v.Bar, digits(v.Measured), word)
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\n", v.Scenario, v.Case, v.Bar, v.figure(), word)
 	}
 	_ = tw.Flush() // to a terminal or a file, where a failure shows
 }

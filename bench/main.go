@@ -125,7 +125,7 @@ func choose(all []scenario, only, stores string) (chosen []scenario, err error) 
 		for name := range strings.SplitSeq(only, ",") {
 			n := len(chosen)
 			for _, sc := range all {
-				if sc.name == name || name == "stores" && ofStores(sc.name) {
+				if selects(name, sc.name) {
 					chosen = append(chosen, sc)
 				}
 			}
@@ -150,6 +150,18 @@ func choose(all []scenario, only, stores string) (chosen []scenario, err error) 
 		})
 	}
 	return chosen, nil
+}
+
+// selects reports whether a name in the flag -only is that of a scenario or of its group.
+func selects(name, scenario string) bool {
+	return name == scenario || name == "stores" && ofStores(scenario)
+}
+
+// askFor reports whether a run with these flags has to measure a bar, whether it did or not.
+func (f flags) askFor(b bar) bool {
+	c, _ := contenderNamed(b.contender) // an unknown one is of no store
+	return (f.only == "" || slices.ContainsFunc(strings.Split(f.only, ","), func(name string) bool { return selects(name, b.scenario) })) &&
+		(f.stores == "" || c.on.store == "" || slices.Contains(strings.Split(f.stores, ";"), c.on.store))
 }
 
 // outcome is the results of a run.

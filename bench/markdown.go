@@ -62,7 +62,7 @@ func barsTable(w io.Writer, all []verdict) {
 		if v.Case != "" {
 			name += ", " + v.Case
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", name, v.Bar, digits(v.Measured), word)
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", name, v.Bar, v.figure(), word)
 	}
 }
 

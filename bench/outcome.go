@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
-// finish evaluates the bars and writes the files. It returns the number of missed bars.
+// finish evaluates the bars of what the flags ask for and writes the files. It returns the number of missed bars.
 func (o *outcome) finish(f flags, out io.Writer) (missed int, err error) {
-	o.Bars = judge(bars(), o.Tables)
+	asked := slices.DeleteFunc(bars(), func(b bar) bool { return !f.askFor(b) })
+	o.Bars = judge(asked, o.Tables)
 	printBars(out, o.Bars)
 	for _, v := range o.Bars {
 		if !v.Met {

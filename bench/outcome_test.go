@@ -75,6 +75,23 @@ func TestABarWithoutFigureIsMissed(t *testing.T) {
 			t.Errorf("%+v: %+v", other, got)
 		}
 	}
+	alone := madeUp("stores-pair", "SQLite", map[string][]float64{"holdfast": {1}}, pairTime)
+	for _, b := range []bar{
+		{"stores-pair", "SQLite", "never run", pairTime, against{}, atMost, 1},
+		{"stores-pair", "SQLite", "holdfast", pairTime, against{row: "never run"}, atMost, 1},
+		{"stores-pair", "SQLite", "holdfast", pairTime, against{minus: "never run"}, atMost, 1},
+		{"stores-pair", "SQLite", "holdfast", pairTime, against{label: "never run"}, atMost, 1},
+		{"stores-pair", "etcd", "holdfast", pairTime, against{}, atMost, 1},
+		{"stores-pair", "etcd", "holdfast", pairTime, against{label: "SQLite"}, atMost, 1},
+	} {
+		got := judge([]bar{b}, []table{alone})
+		var printed, written bytes.Buffer
+		printBars(&printed, got)
+		barsTable(&written, got)
+		if !strings.Contains(printed.String(), "not measured  MISSED\n") || !strings.Contains(written.String(), "| not measured | **missed** |\n") {
+			t.Errorf("%+v:\n%s%s", b, &printed, &written)
+		}
+	}
 	var b bytes.Buffer
 	if tab.markdown(&b); !strings.Contains(b.String(), "| **holdfast** | – |") {
 		t.Error(b.String())
@@ -107,8 +124,9 @@ func TestMissedBarsAreSaid(t *testing.T) {
 	for word, figure := range map[string]float64{"met": b.limit, "MISSED": b.limit + 0.01} {
 		o := outcome{Tables: []table{madeUp(b.scenario, b.label, map[string][]float64{b.contender: {figure}, b.against.row: {1}}, b.metric)}}
 		var printed bytes.Buffer
-		missed, err := o.finish(flags{}, &printed)
-		if err != nil || (missed == 1) != (word == "MISSED") {
+		missed, err := o.finish(flags{only: "scripts"}, &printed)
+		others := len(o.Bars) - 1 // not measured
+		if err != nil || (missed == others+1) != (word == "MISSED") || missed < others {
 			t.Errorf("%g: %d missed, %v", figure, missed, err)
 		}
 		if !regexp.MustCompile(`scripts +shared +.* +` + digits(figure) + ` +` + word + `\n`).MatchString(printed.String()) {
@@ -117,8 +135,39 @@ func TestMissedBarsAreSaid(t *testing.T) {
 	}
 }
 
+// TestARunMissesTheBarsItWasAskedFor: all of them, if it measures nothing.
+func TestARunMissesTheBarsItWasAskedFor(t *testing.T) {
+	count := func(has func(bar) bool) (n int) {
+		for _, b := range bars() {
+			if has(b) {
+				n++
+			}
+		}
+		return n
+	}
+	etcd := func(b bar) bool { return strings.HasSuffix(b.contender, " on etcd") }
+	for _, c := range []struct {
+		f   flags
+		has func(bar) bool
+	}{
+		{flags{}, func(bar) bool { return true }},
+		{flags{only: "hot,kill"}, func(b bar) bool { return b.scenario == "hot" || b.scenario == "kill" }},
+		{flags{only: "stores"}, func(b bar) bool { return ofStores(b.scenario) }},
+		{flags{only: "stores", stores: "Redis;etcd"}, etcd},
+		{flags{only: "hot,stores-pair", stores: "etcd"}, func(b bar) bool { return b.scenario == "hot" || b.scenario == "stores-pair" && etcd(b) }},
+		{flags{stores: "etcd"}, func(b bar) bool { return !ofStores(b.scenario) || etcd(b) }},
+	} {
+		var o outcome
+		missed, err := o.finish(c.f, new(bytes.Buffer))
+		want := count(c.has)
+		if err != nil || want == 0 || missed != want || slices.ContainsFunc(o.Bars, func(v verdict) bool { return !v.Missing }) {
+			t.Errorf("%+v: %d missed of %d, want %d, %v", c.f, missed, len(o.Bars), want, err)
+		}
+	}
+}
+
 // TestEveryBarHasItsTable: a bar with a misspelled scenario, contender or metric would
-// never be missed.
+// always be missed.
 func TestEveryBarHasItsTable(t *testing.T) {
 	all := scenarios(fullProgram())
 	for _, b := range bars() {

@@ -140,6 +140,15 @@ func ratio(m metric, a, b row) (r float64, ok bool) {
 	return median(out), len(out) > 0
 }
 
+// tableOf returns the table of a case, or an empty one.
+func tableOf(all []table, scenario, label string) table {
+	i := slices.IndexFunc(all, func(t table) bool { return t.Scenario == scenario && t.Case == label })
+	if i < 0 {
+		return table{}
+	}
+	return all[i]
+}
+
 // row returns the row of a contender.
 func (t table) row(name string) (row, bool) {
 	i := slices.IndexFunc(t.Rows, func(r row) bool { return r.Contender == name })

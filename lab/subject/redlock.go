@@ -19,8 +19,8 @@ func Redlock() Subject {
 	return redlockSubject("redlock", "N nodes, majority within the TTL", redlock{checked: true})
 }
 
-// RedlockUnchecked is Redlock without the check of the time that the majority took, and
-// with a DEL that does not compare.
+// RedlockUnchecked is Redlock without the short timeout of a node, without the check of
+// the time that the majority took, and with a DEL that does not compare.
 //
 // Hole: with slow nodes the majority is complete after the first keys expired.
 func RedlockUnchecked() Subject {
