@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,13 +35,14 @@ type call struct {
 	err              error
 }
 
-// hardly is so little time that a call may end between two tries, with the error of the first: one that others were faster.
-const hardly = 20 * time.Millisecond
-
-// refused reports whether the error of the call is that somebody else has the lease. An unavailable store is another one.
+// refused reports whether the error of the call is that somebody else has the lease. An unavailable store is another one,
+// but not if the end of the call itself cut off its last request, as it does with a poll at that instant.
 func (c call) refused() bool {
-	brief := errors.Is(c.err, context.DeadlineExceeded) && c.to-c.from <= hardly
-	return errors.Is(c.err, holdfast.ErrNotAcquired) && (brief || !errors.Is(c.err, holdfast.ErrUnavailable))
+	if !errors.Is(c.err, holdfast.ErrNotAcquired) {
+		return false
+	}
+	cut := strings.Contains(c.err.Error(), fmt.Sprintf("%v: %v", holdfast.ErrUnavailable, context.DeadlineExceeded))
+	return cut || !errors.Is(c.err, holdfast.ErrUnavailable)
 }
 
 // incidentLog collects what explains errors, and the errors.
@@ -106,11 +108,15 @@ func (l *incidentLog) explained(c call) bool {
 	return slices.ContainsFunc(l.all, func(i incident) bool { return i.explains(c) })
 }
 
-// taken reports whether another call explains that one was refused: it had not ended for long when that one ended.
+// taken reports whether another call explains that one was refused: it had not ended for long when that one ended. A wait of no
+// time at all needs no other.
 func (l *incidentLog) taken(at int, bound time.Duration) bool {
 	c := l.calls[at]
 	if !c.refused() {
 		return false
+	}
+	if c.from == c.to && errors.Is(c.err, context.DeadlineExceeded) {
+		return true
 	}
 	for i, other := range l.calls {
 		if i != at && other.resource == c.resource && other.from <= c.to && other.to >= c.to-bound {

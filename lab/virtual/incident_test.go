@@ -15,6 +15,7 @@ import (
 func TestErrorsNeedAReason(t *testing.T) {
 	refused := fmt.Errorf("%w: %w", holdfast.ErrNotAcquired, context.DeadlineExceeded)
 	failing := fmt.Errorf("%w: %w", refused, holdfast.ErrUnavailable)
+	cut := fmt.Errorf("%w (%w: %w)", refused, holdfast.ErrUnavailable, context.DeadlineExceeded)
 	one := func(do Action, client string, from, to time.Duration) *incidentLog {
 		return &incidentLog{all: []incident{{do: do, client: client, resource: "r", from: from * time.Second, to: to * time.Second}}}
 	}
@@ -45,6 +46,8 @@ func TestErrorsNeedAReason(t *testing.T) {
 		"refused, and somebody had it":                  {other("r", 10), refused, false},
 		"refused, and somebody has something else":      {other("s", 30), refused, false},
 		"the store is unavailable, and somebody has it": {other("r", 30), failing, false},
+		"the end cut off a poll, and somebody has it":   {other("r", 30), cut, true},
+		"the end cut off a poll, and nobody has it":     {&incidentLog{}, cut, false},
 		"another error":                                 {one(Cut, "p", 19, 20), errors.New("a bug"), false},
 	} {
 		c.log.calls = append(c.log.calls, call{"p", "r", 18 * time.Second, 21 * time.Second, c.err})
