@@ -187,6 +187,11 @@ func attempts() []Mutant {
 			Patches: []Patch{{"		Withdraw: a.unsure,\n", "		Withdraw: false,\n"}},
 		},
 		{
+			Name: "a refused try blames the store now and then", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"errors"},
+			Patches: []Patch{{"			if next, err = a.awaitRecall(ctx, ans, sent); err != nil {\n",
+				"			if mathrand.IntN(20) == 0 {\n				return nil, 0, &waitError{a.acquirer.name, ErrUnavailable, nil}\n			}\n			if next, err = a.awaitRecall(ctx, ans, sent); err != nil {\n"}},
+		},
+		{
 			Name: "a release that failed is not tried again", File: "release_queue.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
 			Patches: []Patch{{"if now >= u.until || q", "if true || q"}},
 		},

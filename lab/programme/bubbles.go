@@ -122,10 +122,7 @@ func (p Plan) virtual(ctx context.Context, v Virtual) Campaign {
 			return
 		}
 		c.Played, c.Grants, c.Virtual, c.Last = s.Played, s.Grants, s.Virtual, p.Seed+uint64(max(0, s.Played-1))
-		if s.Played > 0 && s.Grants == 0 {
-			c.Hollow = []string{"no lease was granted"}
-		}
-		c.Hollow = append(c.Hollow, s.Hollow(v.World)...)
+		c.Hollow = s.Hollow(v.World)
 		for _, r := range s.Failures {
 			c.Broken++
 			c.how(r.Violations)

@@ -36,6 +36,7 @@ type Summary struct {
 	Lingered Lingered       // in the worlds whose engine recalls leases
 	Shared   int            // number of readers that joined the lease of another
 	Stopped  map[string]int // pauses at points of the client, by point
+	Hit      map[Action]int // what the faults did, by fault
 	Failures []Result       // in the order in which they were found
 }
 
@@ -84,6 +85,12 @@ func (s *Summary) add(r Result) {
 		}
 		s.Stopped[point] += n
 	}
+	for a, n := range r.Hit {
+		if s.Hit == nil {
+			s.Hit = map[Action]int{}
+		}
+		s.Hit[a] += n
+	}
 	for _, op := range r.History {
 		if op.Kind == history.Acquire && op.Outcome == history.OK {
 			s.Grants++
@@ -94,8 +101,8 @@ func (s *Summary) add(r Result) {
 	}
 }
 
-// The least numbers of programs in which leases must have been kept and recalled, and in which each fault must have
-// met one that lingers.
+// The least numbers of programs in which leases must have been kept and recalled, and each fault must have hit something, and
+// in which each fault must have met a lease that lingers, and a wipe any lease.
 const manyPrograms, manyForFaults = 300, 2000
 
 // Pauses returns the number of pauses at points of the client.
@@ -106,9 +113,36 @@ func (s Summary) Pauses() (n int) {
 	return n
 }
 
+// faults lists the faults that programs in a world have, but Stop.
+func (w World) faults() []Action {
+	all := []Action{Pause, Crash, Cut, Hang, Deaf, Mute, Slow, Twice, Down, Wipe, Break}
+	switch {
+	case w == Documents:
+		all = append(all, Visits)
+	case w == Redis:
+		all = append(all, Jump)
+	}
+	if w.recalls() {
+		all = append(all, Restart)
+	}
+	return all
+}
+
 // Hollow returns what makes a campaign in a world show less than it seems to.
 func (s Summary) Hollow(world World) []string {
 	var why []string
+	if s.Played > 0 && s.Grants == 0 {
+		why = append(why, "no lease was granted")
+	}
+	for _, a := range world.faults() {
+		least := manyPrograms
+		if a == Wipe {
+			least = manyForFaults
+		}
+		if s.Played >= least && s.Hit[a] == 0 {
+			why = append(why, fmt.Sprintf("no %s hit anything in %d programs", a, s.Played))
+		}
+	}
 	if s.Shared == 0 && s.Played >= manyPrograms {
 		why = append(why, fmt.Sprintf("no reader shared a lease in %d programs", s.Played))
 	}

@@ -67,12 +67,13 @@ func (l *link) inject(s Step) {
 	}
 }
 
-// has reports whether one of the faults is on.
+// has reports whether one of the faults is on: it hits something then.
 func (l *link) has(any ...Action) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range any {
 		if l.faults[a] > 0 {
+			l.n.hit(a)
 			return true
 		}
 	}
@@ -86,6 +87,7 @@ func (l *link) travel() time.Duration {
 	if l.faults[Slow] == 0 || l.delay == 0 {
 		return 0
 	}
+	l.n.hit(Slow)
 	return time.Duration(l.rng.Int64N(int64(l.delay)))
 }
 

@@ -28,13 +28,15 @@ type node struct {
 	halt    chan struct{} // closed to end tick
 	ticking chan struct{} // closed when tick has ended; nil: the clock was never set
 
-	observe Observer // of the engine, if it is in memory; nil: there is none
+	hit     func(Action) // counts what its faults do
+	observe Observer     // of the engine, if it is in memory; nil: there is none
 
 	mu      sync.Mutex
 	ahead   time.Duration // sum of all jumps of the clock
 	e       engine.Engine
 	wipes   int              // number of times that it lost its data
 	away    int              // number of steps that have made it unreachable
+	why     Action           // the last one's
 	streams map[*stream]bool // open subscriptions
 }
 
@@ -55,10 +57,13 @@ func (n *node) fresh() engine.Engine {
 func (n *node) engine() engine.Engine {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.away > 0 {
-		return nil
+	if n.away == 0 {
+		return n.e
 	}
-	return n.e
+	if n.why == Down {
+		n.hit(Down)
+	}
+	return nil
 }
 
 // wiped returns how often the store has lost its data.
@@ -69,9 +74,10 @@ func (n *node) wiped() int {
 }
 
 // takeDown makes a store unreachable for a while: all connections break.
-func (w *simulation) takeDown(n *node, d time.Duration) {
+func (w *simulation) takeDown(n *node, why Action, d time.Duration) {
 	n.mu.Lock()
 	n.away++
+	n.why = why
 	n.mu.Unlock()
 	for _, p := range w.everyProcess() {
 		for _, l := range p.links {

@@ -27,6 +27,8 @@ type Result struct {
 	Shared int `json:"shared"`
 	// Stopped counts the pauses at points of the client, by point.
 	Stopped map[string]int `json:"stopped,omitempty"`
+	// Hit counts what the faults did, by fault.
+	Hit map[Action]int `json:"hit,omitempty"`
 }
 
 // Play runs a program in its own bubble and checks its history. A remaining goroutine, or a
@@ -59,7 +61,7 @@ func PlayObserved(t *testing.T, p Program, observe Observer) (r Result) {
 		end := w.run()
 		r.History, r.Took = append(w.rec.Ops(), w.breakOps(w.forced)...), w.rec.Now()
 		r.Violations, r.Lingered = w.judge(r.History, end), w.lingers.counted()
-		r.Stopped = w.stopped.at
+		r.Stopped, r.Hit = w.stopped.at, w.incidents.hit
 		for _, joined := range shares(r.History) {
 			r.Shared += len(joined) - 1
 		}
@@ -98,9 +100,6 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 		bound = time.Second
 	}
 	checks = append(checks, check.HandOff(end.settled, bound, func(string, time.Duration, time.Duration) bool { return true })) // no request is on its way for long
-	if w.only(Round, Restart) && !w.uses(NoRenewal) {
-		checks = append(checks, check.Kept())
-	}
 	// A break is reported by a wake-up, or at the next renewal. Without renewal it may
 	// come before the stream of wake-ups is live, which takes no time in memory.
 	if w.only(Round, Restart, Break, Mute) && !w.uses(NoRenewal) || w.only(Round, Restart, Break) && w.p.World == Memory {
@@ -111,6 +110,8 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	found := append(check.Run(ops, checks...), w.violations...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
 	found = append(found, w.lingerings(ops)...)
+	found = append(found, w.kept(ops)...)
+	found = append(found, w.incidents.unexplained(w.p.World.leaves())...)
 	found = append(found, w.shortTurns()...)
 	found = append(found, w.sharings(ops)...)
 	return append(found, check.Starvation(0, func(_ string, a, b time.Duration) bool { return b-a > sameTime }).Find(w.strict(ops))...)
@@ -154,7 +155,7 @@ func (w *simulation) freeFor() time.Duration {
 
 // renewedWithin returns the longest time until the next renewal of a lease.
 func (w *simulation) renewedWithin(holder string) time.Duration {
-	return w.ttls[holder]*36/100 + handedOff
+	return w.steps[holder].TTL*36/100 + handedOff
 }
 
 func (w *simulation) has(a Action) bool {

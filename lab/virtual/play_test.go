@@ -58,6 +58,7 @@ func TestSchedules(t *testing.T) {
 			t.Logf("seeds %d to %d: %d programs with %d grants and %d pauses at points, %v of virtual time in %v, %d failed",
 				c.First, c.First+uint64(c.Count)-1, s.Played, s.Grants, s.Pauses(), s.Virtual.Round(time.Minute), s.Took.Round(time.Millisecond), len(s.Failures))
 			t.Log(s.Lingered)
+			t.Logf("what faults hit %v", s.Hit)
 			if len(s.Stopped) > 0 {
 				t.Logf("pauses at points %v", s.Stopped)
 			}

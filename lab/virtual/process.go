@@ -44,6 +44,7 @@ func (p *process) gate() error {
 		if resume == nil {
 			return nil
 		}
+		p.w.hit(Pause)
 		<-resume
 	}
 }

@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ var errOnPurpose = errors.New("the work failed")
 // lease is a workload.Hold of Holdfast.
 type lease struct {
 	*holdfast.Lease
-	ttl time.Duration
+	step Step
 }
 
 // reader is a lease that readers of a process may share.
@@ -36,11 +37,22 @@ func (l lease) Until() time.Time { return l.Deadline() }
 // Lost implements workload.Hold.
 func (l lease) Lost() <-chan struct{} { return l.Done() }
 
-// round acquires the lock of a step, works under it and releases it.
+// errSlotOver is the error of a job whose slot ended while another ran it.
+var errSlotOver = errors.New("the slot is over")
+
+// round acquires the lock of a step, works under it and releases it. A fault has to explain its error, see unexplained.
 func (w *simulation) round(p *process, s Step) error {
 	if p.gate() != nil {
 		return nil
 	}
+	began := w.rec.Now()
+	err := w.try(p, s)
+	w.called(p, s.Name, began, err)
+	return err
+}
+
+// try is a round of a process that is alive.
+func (w *simulation) try(p *process, s Step) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Wait)
 	defer cancel()
 	if s.Lock == Job || s.Lock == Retry {
@@ -59,7 +71,7 @@ func (w *simulation) round(p *process, s Step) error {
 		return nil
 	}
 	if errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrLost) || errors.Is(err, workload.ErrDead) {
-		return nil // the faults cause these
+		return nil // see kept
 	}
 	return err
 }
@@ -98,9 +110,9 @@ func (p *process) take(ctx context.Context, s Step) (workload.Hold, error) {
 		return nil, err
 	}
 	if s.shares() {
-		return reader{lease{l, s.TTL}}, nil
+		return reader{lease{l, s}}, nil
 	}
-	return lease{l, s.TTL}, nil
+	return lease{l, s}, nil
 }
 
 // lateBy is how much later than its ctx a call may end: a fault may delay the withdrawal that it tries first.
@@ -193,10 +205,12 @@ func (w *simulation) slot(ctx context.Context, p *process, s Step) error {
 		return p.client.Job(s.Name, opts...).Run(ctx, fn)
 	})
 	switch {
-	case errors.Is(err, errOnPurpose), errors.Is(err, context.Cause(ctx)), !p.alive():
+	case errors.Is(err, errOnPurpose), !p.alive():
 		return nil // the work itself failed, or the process died
 	case s.Lock == Job && errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil:
-		return nil // the slot ended while another ran
+		return fmt.Errorf("%w: %w", errSlotOver, err)
+	case errors.Is(err, context.Cause(ctx)) && !passing(err):
+		return nil // the work took too long
 	}
 	return err
 }

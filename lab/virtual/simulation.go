@@ -41,19 +41,20 @@ type simulation struct {
 	forced        map[string][]breakRecord // by holder ID: leases ended by a forced break, a wipe or a jump
 	breakRequests map[string][]breakRecord // by holder ID: leases broken without force, which exclude others until they are released
 	leases        map[string][]history.Op  // acquires, by holder ID
-	ttls          map[string]time.Duration // by Holder of the history
+	steps         map[string]Step          // of acquired leases, by Holder of the history
 	wiped         bool
 	violations    []check.Violation // those that the history does not show
 	lingers       lingerLog
 	turns         turnLog
 	stopped       stopLog
+	incidents     incidentLog
 
 	unreleased atomic.Bool // Close of a process has reported a lease that was not released
 }
 
 func newSimulation(p Program, observe Observer) (*simulation, error) {
 	rec := history.NewRecorder()
-	w := &simulation{p: p, rec: rec, forced: map[string][]breakRecord{}, breakRequests: map[string][]breakRecord{}, leases: map[string][]history.Op{}, ttls: map[string]time.Duration{},
+	w := &simulation{p: p, rec: rec, forced: map[string][]breakRecord{}, breakRequests: map[string][]breakRecord{}, leases: map[string][]history.Op{}, steps: map[string]Step{},
 		lingers: lingerLog{kept: map[localTurn]bool{}},
 		vault:   workload.NewVault(rec, map[string]int64{check.Stock: 5})}
 	for i, rate := range p.Rates {
@@ -72,6 +73,9 @@ func newSimulation(p Program, observe Observer) (*simulation, error) {
 			n.skew = p.Ahead[i]
 		}
 		w.nodes = append(w.nodes, n)
+	}
+	for _, n := range w.nodes {
+		n.hit = w.hit
 	}
 	for i := range p.Processes {
 		proc, err := w.start(i)
@@ -144,7 +148,7 @@ func (w *simulation) took(op history.Op, h workload.Hold) {
 		l = h.(reader).lease
 	}
 	id := l.HolderID()
-	w.ttls[op.Holder] = l.ttl
+	w.steps[op.Holder] = l.step
 	w.leases[id] = append(w.leases[id], op)
 }
 
@@ -286,8 +290,8 @@ func (w *simulation) do(s Step) {
 			defer p.rounds.Done()
 			if s.Do == Visits {
 				w.visits(s)
-			} else if err := w.round(p, s); err != nil && !passing(err) {
-				w.violated("errors", s.Name, "%s got: %v", p.name, err)
+			} else {
+				_ = w.round(p, s) // the error is judged later
 			}
 		})
 		return
@@ -300,11 +304,15 @@ func (w *simulation) do(s Step) {
 	default:
 		w.lingers.met(s.Do, p)
 	}
-	w.faults.Go(func() { w.fault(p, s) })
+	began := w.rec.Now()
+	w.faults.Go(func() {
+		w.fault(p, s)
+		w.happened(p, s, began)
+	})
 	synctest.Wait() // it has begun before the next step: a wipe knows all leases that it ends
 }
 
-// passing reports whether an error is one that faults may cause.
+// passing reports whether an error is one that faults, or another caller, may cause.
 func passing(err error) bool {
 	for _, ok := range []error{holdfast.ErrNotAcquired, holdfast.ErrUnavailable, holdfast.ErrLost} {
 		if errors.Is(err, ok) {
@@ -332,7 +340,7 @@ func (w *simulation) fault(p *process, s Step) {
 		}
 		links.Wait()
 	case Down:
-		w.takeDown(w.nodes[s.Node], s.For)
+		w.takeDown(w.nodes[s.Node], Down, s.For)
 	case Wipe:
 		w.wipe(w.nodes[s.Node], s.For)
 	case Break:
@@ -340,7 +348,11 @@ func (w *simulation) fault(p *process, s Step) {
 	case Jump:
 		// Leases end by the store's clock, so exclusion is not promised for those that exist now.
 		<-time.After(operatorDelay)
-		w.brokenByForce(w.nodes[s.Node].holders()...)
+		ended := w.nodes[s.Node].holders()
+		if len(ended) > 0 {
+			w.hit(Jump)
+		}
+		w.brokenByForce(ended...)
 		w.nodes[s.Node].jump(s.Delay)
 	}
 }
@@ -350,6 +362,7 @@ func (w *simulation) crash(p *process, s Step) {
 	if !p.alive() {
 		return
 	}
+	w.hit(Crash)
 	p.kill()
 	<-time.After(s.For)
 	w.changes.Lock()
@@ -368,12 +381,15 @@ func (w *simulation) wipe(n *node, away time.Duration) {
 	w.wiped = true
 	w.changes.Unlock()
 	gone := n.wipe()
+	if len(gone) > 0 {
+		w.hit(Wipe)
+	}
 	if w.p.World == Quorum {
-		w.takeDown(n, max(away, longestTTL*11/10))
+		w.takeDown(n, Wipe, max(away, longestTTL*11/10))
 		return
 	}
 	w.brokenByForce(gone...)
-	w.takeDown(n, max(away, wipeTime))
+	w.takeDown(n, Wipe, max(away, wipeTime))
 }
 
 // operatorDelay is the time from the start of a step until its break. The times in programs
@@ -410,7 +426,9 @@ func (w *simulation) operator(s Step) {
 		} else {
 			w.breakRequested(h)
 		}
-		_ = e.Break(ctx, res, engine.Break{ID: h.ID, Force: s.Force})
+		if e.Break(ctx, res, engine.Break{ID: h.ID, Force: s.Force}) == nil {
+			w.hit(Break)
+		}
 	}
 }
 
@@ -428,7 +446,7 @@ func (w *simulation) recheck(way Way) {
 		for place := range w.p.Processes {
 			again.Go(func() {
 				p := w.at(place)
-				if err := w.round(p, s); err != nil {
+				if err := w.round(p, s); err != nil && !errors.Is(err, errSlotOver) {
 					w.violated("errors", s.Name, "after the faults %s got: %v", p.name, err)
 				}
 			})

@@ -21,6 +21,7 @@ func (w *simulation) visits(s Step) {
 // visit runs a process that tries once, works if it is granted the lease, and ends. It reports whether it was
 // granted.
 func (w *simulation) visit(s Step) (granted bool) {
+	w.hit(Visits)
 	w.changes.Lock()
 	p, err := w.start(w.p.Processes)
 	w.changes.Unlock()
@@ -34,7 +35,9 @@ func (w *simulation) visit(s Step) (granted bool) {
 		killer.Go(func() {
 			select {
 			case <-time.After(s.Delay):
+				began := w.rec.Now()
 				p.kill()
+				w.happened(p, Step{Do: Crash}, began)
 			case <-ended:
 			}
 		})
@@ -42,9 +45,6 @@ func (w *simulation) visit(s Step) (granted bool) {
 	err = w.round(p, s)
 	close(ended)
 	killer.Wait()
-	if err != nil && !passing(err) {
-		w.violated("errors", s.Name, "%s got: %v", p.name, err)
-	}
 	w.end(p)
 	return !errors.Is(err, holdfast.ErrNotAcquired)
 }
@@ -54,9 +54,8 @@ func (w *simulation) end(p *process) {
 	if !p.alive() {
 		return
 	}
-	if err := p.client.Close(); err != nil && !passing(err) {
-		w.violated("errors", "", "Close of %s: %v", p.name, err)
-	}
+	began := w.rec.Now()
+	w.called(p, "", began, p.client.Close())
 	p.kill()
 }
 

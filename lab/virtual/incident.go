@@ -1,0 +1,173 @@
+package virtual
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// incident is a fault of a program, from its begin to its end. Only an incident explains that a store was unavailable or
+// that a lease was lost.
+type incident struct {
+	do       Action
+	client   string // whose process or links it hit; empty: every client
+	resource string // of a break
+	from, to time.Duration
+}
+
+// aftermath is how long after the end of an incident a client may have trouble: it waits for an answer that was lost, and
+// then before it tries again.
+const aftermath = readTimeout + 2*time.Second
+
+// call is a round, or another call of a client.
+type call struct {
+	client, resource string // no resource: of all
+	from, to         time.Duration
+	err              error
+}
+
+// refused reports whether the error of the call is that somebody else has the lease. An unavailable store is another one,
+// but not if the end of the call itself cut off its last request, as it does with a poll at that instant.
+func (c call) refused() bool {
+	if !errors.Is(c.err, holdfast.ErrNotAcquired) {
+		return false
+	}
+	cut := strings.Contains(c.err.Error(), fmt.Sprintf("%v: %v", holdfast.ErrUnavailable, context.DeadlineExceeded))
+	return cut || !errors.Is(c.err, holdfast.ErrUnavailable)
+}
+
+// incidentLog collects what explains errors, and the errors.
+type incidentLog struct {
+	mu    sync.Mutex
+	all   []incident
+	calls []call
+	hit   map[Action]int // what the faults did, by fault
+}
+
+// called notes a call that began at an instant and ends now.
+func (w *simulation) called(p *process, resource string, from time.Duration, err error) {
+	w.incidents.mu.Lock()
+	defer w.incidents.mu.Unlock()
+	w.incidents.calls = append(w.incidents.calls, call{p.name, resource, from, w.rec.Now(), err})
+}
+
+// happened notes a fault that began at an instant and ends now.
+func (w *simulation) happened(p *process, s Step, from time.Duration) {
+	i := incident{do: s.Do, client: p.name, from: from, to: w.rec.Now()}
+	switch s.Do {
+	case Down, Wipe:
+		i.client = ""
+	case Jump:
+		i.client, i.to = "", i.to+longestJump
+	case Break:
+		i.client, i.resource = "", s.Name
+	}
+	w.incidents.mu.Lock()
+	defer w.incidents.mu.Unlock()
+	w.incidents.all = append(w.incidents.all, i)
+}
+
+// hit counts something that a fault did.
+func (w *simulation) hit(a Action) {
+	w.incidents.mu.Lock()
+	defer w.incidents.mu.Unlock()
+	if w.incidents.hit == nil {
+		w.incidents.hit = map[Action]int{}
+	}
+	w.incidents.hit[a]++
+}
+
+// explains reports whether the incident explains the error of a call.
+func (i incident) explains(c call) bool {
+	if i.from > c.to {
+		return false
+	}
+	if c.refused() {
+		return true // a lease or a wait that a fault left in a store blocks others for long
+	}
+	switch {
+	case i.to+aftermath < c.from, i.do == Mute, i.do == Twice:
+		return false
+	case i.do == Break:
+		return errors.Is(c.err, holdfast.ErrLost) && (c.resource == "" || c.resource == i.resource)
+	}
+	return i.client == "" || i.client == c.client
+}
+
+// explained reports whether an incident explains the error of a call.
+func (l *incidentLog) explained(c call) bool {
+	return slices.ContainsFunc(l.all, func(i incident) bool { return i.explains(c) })
+}
+
+// taken reports whether another call explains that one was refused: it had not ended for long when that one ended. A wait of no
+// time at all needs no other.
+func (l *incidentLog) taken(at int, bound time.Duration) bool {
+	c := l.calls[at]
+	if !c.refused() {
+		return false
+	}
+	if c.from == c.to && errors.Is(c.err, context.DeadlineExceeded) {
+		return true
+	}
+	for i, other := range l.calls {
+		if i != at && other.resource == c.resource && other.from <= c.to && other.to >= c.to-bound {
+			return true
+		}
+	}
+	return false
+}
+
+// leaves returns how long after a call its lease, or its wait, may exclude others without a fault: a lease that is not
+// renewed does so for a margin.
+func (w World) leaves() time.Duration {
+	if w == Quorum { // waiters retry, without wake-ups from a queue
+		return time.Second
+	}
+	return 400 * time.Millisecond
+}
+
+// unexplained returns a violation for each error without a reason. A lease excludes others for up to a bound after its
+// call.
+func (l *incidentLog) unexplained(bound time.Duration) (found []check.Violation) {
+	for i, c := range l.calls {
+		if c.err != nil && !(passing(c.err) && (l.taken(i, bound) || l.explained(c))) {
+			found = append(found, check.Violation{Check: "errors", Resource: c.resource, At: c.to,
+				Text: fmt.Sprintf("%s got, without a fault that explains it, in a call from %v on: %v", c.client, c.from, c.err)})
+		}
+	}
+	return found
+}
+
+// kept returns a violation for each lease that was lost, or whose release failed, without a reason. A lease that is not
+// renewed ends by itself, and nobody waits for the release of one whose round has no time left.
+func (w *simulation) kept(ops []history.Op) []check.Violation {
+	acquired := map[string]history.Op{}
+	for _, op := range ops {
+		if op.Kind == history.Acquire && op.Outcome == history.OK {
+			acquired[op.Holder] = op
+		}
+	}
+	reason := func(op history.Op) bool {
+		s, from := w.steps[op.Holder], acquired[op.Holder]
+		return s.Way == NoRenewal && op.Return >= from.Until || op.Kind == history.Release && op.Call >= from.Call+s.Wait ||
+			w.incidents.explained(call{op.Client, op.Resource, op.Call - s.TTL, op.Return, holdfast.ErrLost})
+	}
+	found := check.Kept().Find(slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return op.Kind == history.Lost && reason(op) }))
+	for _, op := range ops {
+		if op.Kind == history.Release && op.Note != "" && !reason(op) {
+			found = append(found, check.Violation{Check: "errors", Resource: op.Resource, At: op.Call,
+				Text: fmt.Sprintf("the release of %s failed without a fault that explains it: %s", op.Holder, op.Note)})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b check.Violation) int { return cmp.Compare(a.At, b.At) })
+	return found
+}

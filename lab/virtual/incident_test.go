@@ -1,0 +1,88 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// An error of a call needs a fault of its client or its store, at that time, or another caller.
+func TestErrorsNeedAReason(t *testing.T) {
+	refused := fmt.Errorf("%w: %w", holdfast.ErrNotAcquired, context.DeadlineExceeded)
+	failing := fmt.Errorf("%w: %w", refused, holdfast.ErrUnavailable)
+	cut := fmt.Errorf("%w (%w: %w)", refused, holdfast.ErrUnavailable, context.DeadlineExceeded)
+	one := func(do Action, client string, from, to time.Duration) *incidentLog {
+		return &incidentLog{all: []incident{{do: do, client: client, resource: "r", from: from * time.Second, to: to * time.Second}}}
+	}
+	other := func(resource string, to time.Duration) *incidentLog {
+		return &incidentLog{calls: []call{{"q", resource, 0, to * time.Second, nil}}}
+	}
+	for name, c := range map[string]struct {
+		log  *incidentLog
+		err  error
+		want bool // explained
+	}{
+		"no error":                                      {&incidentLog{}, nil, true},
+		"no fault":                                      {&incidentLog{}, holdfast.ErrUnavailable, false},
+		"no fault, and the wait ended":                  {&incidentLog{}, failing, false},
+		"a cut link":                                    {one(Cut, "p", 19, 20), holdfast.ErrUnavailable, true},
+		"a cut link, just before":                       {one(Cut, "p", 10, 15), failing, true},
+		"a cut link, long before":                       {one(Cut, "p", 10, 12), failing, false},
+		"a cut link later":                              {one(Cut, "p", 22, 23), holdfast.ErrUnavailable, false},
+		"a cut link of another client":                  {one(Cut, "q", 19, 20), holdfast.ErrUnavailable, false},
+		"a store that was down":                         {one(Down, "", 19, 20), holdfast.ErrUnavailable, true},
+		"a pause":                                       {one(Pause, "p", 19, 20), holdfast.ErrLost, true},
+		"lost wake-ups":                                 {one(Mute, "p", 19, 20), holdfast.ErrUnavailable, false},
+		"a break, lost":                                 {one(Break, "", 19, 20), holdfast.ErrLost, true},
+		"a break, unavailable":                          {one(Break, "", 19, 20), holdfast.ErrUnavailable, false},
+		"refused for nothing":                           {&incidentLog{}, refused, false},
+		"refused after a fault of another client":       {one(Crash, "q", 1, 2), refused, true},
+		"refused, and somebody has it":                  {other("r", 30), refused, true},
+		"refused, and somebody had it":                  {other("r", 10), refused, false},
+		"refused, and somebody has something else":      {other("s", 30), refused, false},
+		"the store is unavailable, and somebody has it": {other("r", 30), failing, false},
+		"the end cut off a poll, and somebody has it":   {other("r", 30), cut, true},
+		"the end cut off a poll, and nobody has it":     {&incidentLog{}, cut, false},
+		"another error":                                 {one(Cut, "p", 19, 20), errors.New("a bug"), false},
+	} {
+		c.log.calls = append(c.log.calls, call{"p", "r", 18 * time.Second, 21 * time.Second, c.err})
+		if found := c.log.unexplained(time.Second); (len(found) == 0) != c.want {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
+// A lease that is lost, and a release that fails, need a reason too.
+func TestLossesNeedAReason(t *testing.T) {
+	const s = time.Second
+	acquired := history.Op{Client: "p", Kind: history.Acquire, Resource: "r", Holder: "p-1", Call: s, Return: s, Outcome: history.OK, Until: 3 * s}
+	lost := history.Op{Client: "p", Kind: history.Lost, Resource: "r", Holder: "p-1", Call: 20 * s, Return: 20 * s, Outcome: history.OK}
+	release := history.Op{Client: "p", Kind: history.Release, Resource: "r", Holder: "p-1", Call: 20 * s, Return: 20 * s, Outcome: history.Unknown, Note: "unavailable"}
+	for name, c := range map[string]struct {
+		op   history.Op
+		step Step
+		all  []incident
+		want bool
+	}{
+		"lost":                      {lost, Step{TTL: s, Wait: 100 * s}, nil, false},
+		"lost after a pause":        {lost, Step{TTL: s, Wait: 100 * s}, []incident{{do: Pause, client: "p", from: 19 * s, to: 20 * s}}, true},
+		"lost long after a pause":   {lost, Step{TTL: s, Wait: 100 * s}, []incident{{do: Pause, client: "p", from: 2 * s, to: 3 * s}}, false},
+		"lost, pause of another":    {lost, Step{TTL: s, Wait: 100 * s}, []incident{{do: Pause, client: "q", from: 19 * s, to: 20 * s}}, false},
+		"lost as it is broken":      {lost, Step{TTL: s, Wait: 100 * s}, []incident{{do: Break, resource: "r", from: 19 * s, to: 20 * s}}, true},
+		"lost, another is broken":   {lost, Step{TTL: s, Wait: 100 * s}, []incident{{do: Break, resource: "s", from: 19 * s, to: 20 * s}}, false},
+		"not renewed":               {lost, Step{TTL: s, Wait: 100 * s, Way: NoRenewal}, nil, true},
+		"not released":              {release, Step{TTL: s, Wait: 100 * s}, nil, false},
+		"not released during a cut": {release, Step{TTL: s, Wait: 100 * s}, []incident{{do: Cut, client: "p", from: 19 * s, to: 21 * s}}, true},
+		"no time for the release":   {release, Step{TTL: s, Wait: 19 * s}, nil, true},
+	} {
+		w := &simulation{steps: map[string]Step{"p-1": c.step}, incidents: incidentLog{all: c.all}}
+		if found := w.kept([]history.Op{acquired, c.op}); (len(found) == 0) != c.want {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
