@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
@@ -17,6 +18,10 @@ const kept = 1200 * time.Millisecond
 // intruders are locks that two clients hold at once.
 func intruders() []Scenario {
 	one := []check.Check{check.Overlap()}
+	lateReleases := []Trial{
+		{Subject: "lua-setnx", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
+		{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
+	}
 	return []Scenario{
 		{
 			ID: "timestamp-del/second-delete", Row: "timestamp-del",
@@ -48,20 +53,14 @@ func intruders() []Scenario {
 		},
 		{
 			ID: "lua-setnx/late-release", Row: "lua-setnx",
-			Hole: "a holder outlives the TTL, its DEL frees the next holder's lock, and so on down the chain",
-			Trials: []Trial{
-				{Subject: "lua-setnx", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
-				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
-			},
+			Hole:   "a holder outlives the TTL, its DEL frees the next holder's lock, and so on down the chain",
+			Trials: lateReleases,
 			Checks: one, clients: []string{"a", "b", "c"}, play: lateRelease,
 		},
 		{
 			ID: "lua-setnx/chain", Row: "lua-setnx",
-			Hole: "each late DEL frees the lock of the next holder: two pairs of holders hold at once",
-			Trials: []Trial{
-				{Subject: "lua-setnx", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
-				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
-			},
+			Hole:   "each late DEL frees the lock of the next holder: two pairs of holders hold at once",
+			Trials: lateReleases,
 			Checks: []check.Check{twice(check.Overlap())}, clients: []string{"a", "b", "c", "d"}, play: chain,
 		},
 		{
@@ -86,10 +85,12 @@ func intruders() []Scenario {
 		{
 			ID: "token-per-client/delayed-release", Row: "token-per-client",
 			Hole: "a delayed release of attempt 1 deletes attempt 2",
-			Why:  "Only the request is late, and its client goes on meanwhile: a stall.",
+			Why: "Only the request is late, and its client goes on meanwhile: a stall. On a quorum it is the withdrawal of a whole attempt, " +
+				"which the nodes had granted when its ctx ended.",
 			Trials: []Trial{
 				{Subject: "token-per-client", TTL: short, Wait: long, Faults: "stall a at a:release.start until a:held#2"},
 				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "stall a at a:release.start until a:held#2"},
+				{Subject: "holdfast-quorum", TTL: ours, Wait: kept, Faults: "stall a at a:acquire.done\nstall a at a:release.start until a:held", play: lateWithdrawal},
 			},
 			Checks: one, clients: []string{"a", "b"}, play: delayedRelease,
 		},
@@ -248,4 +249,37 @@ func delayedRelease(ctx context.Context, st *scenarioRun) error {
 			}
 			return second.release(ctx)
 		})
+}
+
+// lateWithdrawal: the ctx of an attempt of a ends when it was granted and a does not know it
+// yet. The withdrawal is delayed until its TTL has ended it and the next attempt has
+// succeeded; then it is executed, and b tries.
+func lateWithdrawal(ctx context.Context, st *scenarioRun) error {
+	unheard, cancel := context.WithCancel(ctx)
+	err := concurrently(
+		func() error {
+			y, err := st.acquire(unheard, "a")
+			if err == nil && y != nil {
+				err = errors.New("a was answered")
+			}
+			return err
+		},
+		func() error {
+			defer cancel()
+			return st.first(ctx)
+		})
+	if err != nil {
+		return err
+	}
+	a, err := st.hold(ctx, "a")
+	if err != nil {
+		return err
+	}
+	if err := st.await(ctx, "a", "release.done"); err != nil {
+		return err
+	}
+	if st.inj.Await(unheard, fault.When{Who: "a", Point: "release.start", Nth: 2}) == nil {
+		return errSlow // it was sent again before a held
+	}
+	return errors.Join(st.use(ctx, "b"), a.release(ctx))
 }

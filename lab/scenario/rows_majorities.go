@@ -55,10 +55,11 @@ func majorities() []Scenario {
 		{
 			ID: "redlock-value-reused/late-clean-up", Row: "redlock-value-reused",
 			Hole: "the late clean-up of try 1 deletes the key of try 2, which has the same value",
-			Why:  "Only the request of the clean-up is late, and its client goes on meanwhile: a stall.",
+			Why: "Only the request of the clean-up is late, and its client goes on meanwhile: a stall. A ballot of Holdfast calls as many nodes as it needs; " +
+				"a is cut off from node 2, so that each of its ballots needs node 1, where the clean-up is late.",
 			Trials: []Trial{
 				{Subject: "redlock-value-reused", TTL: long, Wait: long, Faults: "cut c-node1 at start\nstall a at a:cleanup.node2 until a:held"},
-				{Subject: "holdfast-quorum", TTL: long, Wait: kept, Faults: "cut c-node1 at start\nstall a at a:node1.release.start until a:held"},
+				{Subject: "holdfast-quorum", TTL: ours, Wait: kept, Faults: "cut c-node1 at start\nstall a at a:node1.release.start until a:held\ncut a-node2 at start"},
 			},
 			Checks: one, clients: []string{"a", "b", "c"}, warm: true, play: lateCleanUp,
 		},

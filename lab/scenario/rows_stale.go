@@ -68,9 +68,9 @@ func pausedWriter(ctx context.Context, st *scenarioRun) error {
 		func() error { return errors.Join(st.first(ctx), st.turn(ctx, "b")) })
 }
 
-// errSlow is the error of a run on a machine that was too slow for it: the lease of a
-// ended before the first fault. The run shows nothing and is repeated.
-var errSlow = errors.New("the lease of a ended before its fault")
+// errSlow is the error of a run on a machine that was too slow for it, such as one in which the
+// lease of a ended before the first fault. The run shows nothing and is repeated.
+var errSlow = errors.New("the machine was too slow for the run")
 
 // first waits until the first fault begins.
 func (st *scenarioRun) first(ctx context.Context) error {

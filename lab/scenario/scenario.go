@@ -61,6 +61,8 @@ type Trial struct {
 	// for a subject that is known to grant it, so that a slow machine hides no hole,
 	// and short for the others, whose runs take that long.
 	Wait time.Duration
+
+	play func(ctx context.Context, st *scenarioRun) error // nil: that of the scenario
 }
 
 // Verdict is the result of a run.
@@ -138,7 +140,11 @@ func (s Scenario) run(ctx context.Context, env *Env, c Trial) (Verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	err = s.play(ctx, st)
+	play := s.play
+	if c.play != nil {
+		play = c.play
+	}
+	err = play(ctx, st)
 	if end := st.end(); err == nil {
 		err = end
 	}

@@ -12,7 +12,7 @@ func Old() []Subject {
 	return []Subject{
 		SetnxExpire(), TimestampDel(), TimestampGetset(), LuaSetnx(), SetNxDel(),
 		TokenGetDel(), TokenWatch(), TokenLua(), TokenLuaMisquoted(), RetryOnError(),
-		ReentrantCounter(), ReentrantHash(), RedlockUnchecked(), Redlock(), TokenPerClient(),
+		ReentrantCounter(), ReentrantCounterKept(), ReentrantHash(), RedlockUnchecked(), Redlock(), TokenPerClient(),
 		RedlockExtendRecreates(), RedlockValueReused(), IncrFence(), WriteOnlyFence(), TokenLuaFailover(),
 	}
 }

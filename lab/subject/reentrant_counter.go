@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -11,17 +12,35 @@ import (
 // ReentrantCounter stores the holder in one string and the number of its entries in
 // another, both changed under WATCH.
 //
-// Holes: each call makes a new value, so no call re-enters, and a holder that locks again
-// waits for itself; re-entry would not extend the TTL; counter and lock expire separately.
+// Hole: each call makes a new value, so no call re-enters, and a holder that locks again
+// waits for itself. It hides those of ReentrantCounterKept.
 func ReentrantCounter() Subject {
-	return Subject{ID: "reentrant-counter", Title: "string + counter key, WATCH and MULTI", Nodes: 1, Traits: Traits{Points: true},
-		Open: func(s Setup) (Client, error) { return &polling{s, reentrantCounter{s}.try}, nil }}
+	return reentrantCounterSubject("reentrant-counter", "string + counter key, WATCH and MULTI", false)
 }
 
-type reentrantCounter struct{ Setup }
+// ReentrantCounterKept is ReentrantCounter with the value of the hold that it re-enters.
+//
+// Holes: re-entry does not extend the TTL; counter and lock expire separately, and a
+// re-entry that is late counts for the next holder.
+func ReentrantCounterKept() Subject {
+	return reentrantCounterSubject("reentrant-counter-kept", "reentrant-counter, re-enters with its value", true)
+}
+
+func reentrantCounterSubject(id, title string, kept bool) Subject {
+	return Subject{ID: id, Title: title, Nodes: 1, Traits: Traits{Windows: true, Points: true},
+		Open: func(s Setup) (Client, error) { return &polling{s, reentrantCounter{s, kept}.try}, nil }}
+}
+
+type reentrantCounter struct {
+	Setup
+	kept bool // re-enters with the value of the hold under ctx
+}
 
 func (l reentrantCounter) try(ctx context.Context, resource string) (*hold, error) {
-	value := rand.Text() // the fault: not the value of the hold under ctx
+	start, value := time.Now(), rand.Text()
+	if thread := threadOf(ctx); l.kept && thread != "" {
+		value = thread
+	}
 	err := l.node().Watch(ctx, func(tx *redis.Tx) error {
 		found, err := tx.Get(ctx, resource).Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
@@ -50,7 +69,7 @@ func (l reentrantCounter) try(ctx context.Context, resource string) (*hold, erro
 	if err != nil {
 		return nil, err
 	}
-	return &hold{release: func(ctx context.Context) error { return l.release(ctx, resource, value) }}, nil
+	return &hold{until: start.Add(l.TTL), thread: value, release: func(ctx context.Context) error { return l.release(ctx, resource, value) }}, nil
 }
 
 func (l reentrantCounter) release(ctx context.Context, resource, value string) error {

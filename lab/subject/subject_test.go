@@ -192,7 +192,7 @@ func TestFindNamesWhatThereIs(t *testing.T) {
 		}
 		seen[s.ID] = true
 	}
-	if len(subject.Old()) != 20 {
+	if len(subject.Old()) != 21 {
 		t.Errorf("%d old locks", len(subject.Old()))
 	}
 }
