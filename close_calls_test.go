@@ -105,3 +105,17 @@ func TestCloseInterruptsCalls(t *testing.T) {
 		})
 	}
 }
+
+// A call whose caller has ended it says so, also if Close follows at once.
+func TestACallThatItsCallerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, unanswered{memory.New()})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { _, err := c.Now(ctx); ended <- err }()
+		synctest.Wait()
+		cancel()
+		must(t, c.Close())
+		wantErr(t, <-ended, holdfast.ErrUnavailable, context.Canceled)
+	})
+}

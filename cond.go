@@ -248,7 +248,7 @@ func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err er
 func (c *Cond) withdraw(h *storeGrant, signalled bool) <-chan struct{} {
 	return c.lk.c.background(releaseRetryMin, func(ctx context.Context) {
 		if signalled || c.releaseWaiter(ctx, h) {
-			_ = retry(ctx, noLimit, func() error { return c.wake(ctx, c.lk.c.tasks, "signal", fresh) })
+			_ = retry(ctx, noLimit, func() error { return c.wake(ctx, c.lk.c.tasks, fresh) })
 		}
 	})
 }
@@ -277,8 +277,8 @@ func (c *Cond) releaseWaiter(ctx context.Context, h *storeGrant) bool {
 // must have held it to change what the waiters check. If a waiter's renewal is
 // late, the waiter may be dead, so the next one is woken as well.
 //
-// Errors: ErrUnavailable (whether a waiter was woken is unknown; it is safe to
-// repeat the call), ErrMismatch, ErrDenied, ErrClosed, ErrInvalid.
+// Errors: ErrUnavailable, or ErrClosed if Close ended the call (whether a waiter
+// was woken is unknown; it is safe to repeat the call), ErrMismatch, ErrDenied, ErrInvalid.
 func (c *Cond) Signal(ctx context.Context) error { return c.call(ctx, "signal", fresh) }
 
 // Broadcast wakes all waiters present at the time of the call, in order and one
@@ -301,7 +301,10 @@ func (c *Cond) call(ctx context.Context, op string, enough func(engine.Holder) b
 	defer c.lk.c.gate.Leave()
 	call, cancel := until(ctx, c.lk.c.life)
 	defer cancel()
-	return c.wake(call, c.lk.c.life, op, enough)
+	if err := c.wake(call, c.lk.c.life, enough); err != nil {
+		return opError(op, c.lk.name, c.lk.c.cutShort(ctx, err))
+	}
+	return nil
 }
 
 // wake wakes waiters, first come, first served, until enough returns true, or until
@@ -309,7 +312,7 @@ func (c *Cond) call(ctx context.Context, op string, enough func(engine.Holder) b
 // reads a few at a time, so that its cost does not grow with their number. A
 // waiter that is not found was woken by another signal or has left. Waiters
 // that came after the first read are not woken.
-func (c *Cond) wake(ctx, end context.Context, op string, enough func(engine.Holder) bool) error {
+func (c *Cond) wake(ctx, end context.Context, enough func(engine.Holder) bool) error {
 	res := c.lk.c.resource(c.lk.name)
 	tried := make(map[string]bool)
 	for last := uint64(math.MaxUint64); ; {
@@ -318,7 +321,7 @@ func (c *Cond) wake(ctx, end context.Context, op string, enough func(engine.Hold
 			err = mismatchWith(b, c.lk.usage())
 		}
 		if err != nil {
-			return opError(op, c.lk.name, c.lk.c.cutShort(err))
+			return err
 		}
 		last = min(last, b.Token)
 		more := false
@@ -327,7 +330,7 @@ func (c *Cond) wake(ctx, end context.Context, op string, enough func(engine.Hold
 				continue
 			}
 			if end.Err() != nil {
-				return opError(op, c.lk.name, ErrClosed)
+				return ErrClosed
 			}
 			more, tried[h.ID] = b.More, true
 			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // a waiter does no work under its lease
@@ -335,7 +338,7 @@ func (c *Cond) wake(ctx, end context.Context, op string, enough func(engine.Hold
 			switch {
 			case gone:
 			case err != nil:
-				return opError(op, c.lk.name, c.lk.c.cutShort(err))
+				return err
 			case enough(h):
 				return nil
 			}

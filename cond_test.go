@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -338,6 +339,46 @@ func TestCondClose(t *testing.T) {
 		wantErr(t, err, holdfast.ErrMismatch)
 		mustRelease(t, l)
 	})
+}
+
+// A waiter that Close ends after its signal hands that on, also if the store does not answer at first.
+func TestCloseSignalsTheNextWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		flaky := &failingPeeks{Engine: e}
+		c, other := newClient(t, flaky), newClient(t, e)
+		first, second := waitSoon(t, t.Context(), c), waitSoon(t, t.Context(), other)
+		busy := mustLock(t, other.Mutex("x").Lock, t.Context())
+		must(t, other.Mutex("x").Cond("ready").Signal(t.Context()))
+		synctest.Wait()
+		flaky.left.Store(2)
+		must(t, c.Close())
+		wantErr(t, (<-first).err, holdfast.ErrClosed)
+		mustRelease(t, busy)
+		start := time.Now()
+		r := <-second
+		if r.err != nil || r.at.Sub(start) > 1100*time.Millisecond {
+			t.Fatalf("the next was woken after %v: %v", r.at.Sub(start), r.err)
+		}
+		if left := flaky.left.Load(); left > 0 {
+			t.Errorf("%d more reads were to fail", left)
+		}
+		mustRelease(t, r.lease)
+		wantEmpty(t, e, condName)
+	})
+}
+
+// failingPeeks is a store of which so many reads fail.
+type failingPeeks struct {
+	*memory.Engine
+	left atomic.Int32
+}
+
+func (s *failingPeeks) Peek(ctx context.Context, r engine.Resource) (engine.Brief, error) {
+	if s.left.Add(-1) >= 0 {
+		return engine.Brief{}, down(ctx)
+	}
+	return s.Engine.Peek(ctx, r)
 }
 
 // Close ends a Broadcast to many, also if its ctx never ends.

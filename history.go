@@ -127,7 +127,7 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 			if q.Follow && ctx.Err() != nil {
 				return nil
 			}
-			return c.cutShort(err)
+			return c.cutShort(ctx, err)
 		}
 		var events []HistoryEvent
 		for _, r := range page {

@@ -87,9 +87,9 @@ func until(ctx, end context.Context) (context.Context, context.CancelFunc) {
 }
 
 // cutShort returns ErrClosed if Close may have ended a call, as until lets it, before the store
-// answered, and otherwise the call's own error.
-func (c *Client) cutShort(err error) error {
-	if c.life.Err() != nil && errors.Is(err, ErrUnavailable) {
+// answered, and otherwise the call's own error. ctx is the caller's.
+func (c *Client) cutShort(ctx context.Context, err error) error {
+	if c.life.Err() != nil && ctx.Done() != nil && ctx.Err() == nil && errors.Is(err, ErrUnavailable) {
 		return ErrClosed
 	}
 	return err

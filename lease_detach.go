@@ -190,7 +190,7 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause), Reason: gone.Reason}
 	}
 	if err != nil {
-		return nil, opError("adopt", t.Name, c.cutShort(err))
+		return nil, opError("adopt", t.Name, c.cutShort(ctx, err))
 	}
 	h.entry.Window.Start(c.keep.At(sent), ttl, keepalive.Margin(ttl))
 	if h.left() <= 0 {

@@ -76,7 +76,7 @@ func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 	defer cancel()
 	s, err := c.engine.Snapshot(call, c.resource(name))
 	if err != nil {
-		return Snapshot{}, opError("snapshot of", name, c.cutShort(err))
+		return Snapshot{}, opError("snapshot of", name, c.cutShort(ctx, err))
 	}
 	return snapshotOf(s), nil
 }
@@ -92,7 +92,7 @@ func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	now, err := c.engine.Now(call)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("holdfast: the store's time: %w", c.cutShort(err))
+		return time.Time{}, fmt.Errorf("holdfast: the store's time: %w", c.cutShort(ctx, err))
 	}
 	return now, nil
 }
@@ -106,7 +106,7 @@ func (c *Client) peek(ctx context.Context, name string) (engine.Brief, error) {
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	b, err := c.engine.Peek(call, c.resource(name))
-	return b, c.cutShort(err)
+	return b, c.cutShort(ctx, err)
 }
 
 // List yields the resources in use whose names match the pattern: '*' matches
@@ -152,7 +152,7 @@ func (c *Client) each(ctx context.Context, op, pattern string, list func(context
 				err = ErrClosed
 			}
 			if err != nil {
-				yield(Snapshot{}, opError(op, pattern, c.cutShort(err)))
+				yield(Snapshot{}, opError(op, pattern, c.cutShort(ends, err)))
 				return
 			}
 			if !yield(snapshotOf(s), nil) {
@@ -182,8 +182,9 @@ func BreakReason(text string) BreakOption { return func(b *engine.Break) { b.Rea
 // passed, so there are never two holders; with [Force] it is free at once. A
 // wait ends at once. A second break of a lease that has not ended is harmless.
 //
-// Errors: ErrNotHeld if holderID neither holds nor waits; ErrUnavailable,
-// ErrDenied, ErrClosed, ErrInvalid.
+// Errors: ErrNotHeld if holderID neither holds nor waits; ErrUnavailable, or
+// ErrClosed if Close ended the call (whether it took effect is unknown, and
+// it is safe to repeat); ErrDenied, ErrInvalid.
 func (c *Client) Break(ctx context.Context, name, holderID string, opts ...BreakOption) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, 
 		err = fmt.Errorf("%w %s", ErrNotHeld, what)
 	}
 	if err != nil {
-		return opError(op, name, c.cutShort(err))
+		return opError(op, name, c.cutShort(ctx, err))
 	}
 	if b.Force {
 		op += " by force"

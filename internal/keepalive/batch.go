@@ -71,8 +71,8 @@ func (b *batch) merge(other *batch) {
 
 // place puts an entry into the open batch of its key if that is due a little earlier,
 // else into a new batch, and arms the timer.
-func (s *Scheduler) place(e *Entry, first First, due time.Duration) {
-	due = min(due, e.Window.End()-early(e.TTL, s.troubled))
+func (s *Scheduler) place(e *Entry, first First, due time.Duration, now Moment) {
+	due = min(due, s.closes(e, now))
 	of := batchKey{e.TTL, first}
 	b := s.recent // usually all have one TTL
 	if b == nil || !b.open || b.key != of {

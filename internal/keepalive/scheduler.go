@@ -103,7 +103,7 @@ type Scheduler struct {
 	partly   bool                // the latest call with an answer had failed renewals as well
 	timer    *time.Timer
 	armed    time.Duration // when the timer fires; never: not armed
-	ahead    int64         // the wall clock less the monotonic one, at the latest look
+	ahead    int64         // the wall clock less the monotonic one, when what is due was last moved
 	stopped  bool
 }
 
@@ -126,26 +126,27 @@ func (s *Scheduler) Add(e *Entry, first First) {
 		return
 	}
 	e.last = nil // of a keepalive before, in which it counts no more
-	due := never
+	// The clocks are read here, so that what is added later is due later.
+	now, due := s.Now(), never
 	if first == Usual {
-		first, due = e.firstDue(s.Mono()) // the clock is read here, so that what is added later is due later
+		first, due = e.firstDue(now)
 	}
-	s.place(e, first, due)
+	s.place(e, first, due, now)
 }
 
 // firstDue returns when a lease is renewed for the first time. A request that has taken no longer than
 // the slack counts from now, so that leases that are granted at about the same time are in order.
-func (e *Entry) firstDue(now time.Duration) (First, time.Duration) {
-	left := e.Window.End() - now
+func (e *Entry) firstDue(now Moment) (First, time.Duration) {
+	left := e.Window.Left(now)
 	took := e.TTL - Margin(e.TTL) - left
 	usual, delay := e.TTL/3, min(claimDelay, left/4)
 	if took > slack(e.TTL) {
 		usual -= took
 	}
 	if usual < delay {
-		return soon, now + delay
+		return soon, now.Mono + delay
 	}
-	return Usual, now + usual
+	return Usual, now.Mono + usual
 }
 
 // Remove ends the keepalive of a lease: after it returns no renewal is sent and
@@ -218,9 +219,7 @@ func (s *Scheduler) fire() {
 	}
 	s.calls.Add(1)
 	defer s.calls.Done()
-	if s.suspended(now) {
-		s.hurry(now)
-	}
+	s.hurry(s.suspended(now))
 	lost := s.collect(now)
 	s.armed = never
 	s.arm()

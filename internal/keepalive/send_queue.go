@@ -141,24 +141,24 @@ func (s *Scheduler) next(l *sendQueue) (r renewalCall, ok bool) {
 		l.busy--
 		return r, false
 	}
-	now := s.Mono()
+	now := s.Now()
 	s.fill(&r, now, l == &s.again)
 	r.timeout = renewalTimeout(r.least)
 	if turns := waiting / batchSize / l.most; turns > 0 && s.partly {
 		// A share of the time that is left, so that a part of the store that hangs
 		// does not delay all others. If all of the store is slow, a shorter timeout
 		// would only add work.
-		left := r.batches[0].due - now
+		left := r.batches[0].due - now.Mono
 		r.timeout = min(r.timeout, max(minShare, left/time.Duration(2*turns)))
 	}
 	return r, true
 }
 
 // fill adds batches that are nearly due.
-func (s *Scheduler) fill(r *renewalCall, now time.Duration, again bool) {
+func (s *Scheduler) fill(r *renewalCall, now Moment, again bool) {
 	for len(r.entries) < batchSize {
 		b := s.heap[0]
-		if !b.renews() || (b.key.first == retry) != again || b.due > now+slack(b.key.ttl) || !r.fits(b) {
+		if !b.renews() || (b.key.first == retry) != again || b.due > now.Mono+slack(b.key.ttl) || !r.fits(b) {
 			return
 		}
 		if b.open {
@@ -168,19 +168,24 @@ func (s *Scheduler) fill(r *renewalCall, now time.Duration, again bool) {
 			heap.Remove(&s.heap, 0)
 			continue
 		}
-		b.due = s.ends(b)
+		b.due = s.ends(b, now)
 		heap.Fix(&s.heap, 0)
 		s.addBatch(r, b)
 	}
 }
 
 // ends is when the first window of a batch closes.
-func (s *Scheduler) ends(b *batch) time.Duration {
+func (s *Scheduler) ends(b *batch, now Moment) time.Duration {
 	end := never
 	for _, e := range b.entries {
-		end = min(end, e.Window.End()-early(e.TTL, s.troubled))
+		end = min(end, s.closes(e, now))
 	}
 	return end
+}
+
+// closes is when the holder of a lease is notified that its window closes, by the clock by which that is sooner.
+func (s *Scheduler) closes(e *Entry, now Moment) time.Duration {
+	return now.Mono + e.Window.Left(now) - early(e.TTL, s.troubled)
 }
 
 // renew makes one call and applies the answers. It reports whether any renewal was
@@ -262,7 +267,7 @@ func (s *Scheduler) settle(r renewalCall, sent Moment, errs []error) (lost []los
 		b.state, b.key.first = batchIdle, Usual
 		switch {
 		case len(b.entries) > 0:
-			b.due = sent.Mono + b.key.ttl/3
+			b.due = now.Mono + b.key.ttl/3 - now.since(sent)
 			heap.Fix(&s.heap, int(b.index))
 		case b.index >= 0:
 			heap.Remove(&s.heap, int(b.index))
@@ -280,6 +285,6 @@ func (s *Scheduler) settle(r renewalCall, sent Moment, errs []error) (lost []los
 func (s *Scheduler) retry(failed []*Entry, now Moment, left time.Duration) {
 	s.troubled += len(failed) // as it was before they left their batches
 	for _, e := range failed {
-		s.place(e, retry, now.Mono+retryIn(left, e.TTL))
+		s.place(e, retry, now.Mono+retryIn(left, e.TTL), now)
 	}
 }

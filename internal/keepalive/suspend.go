@@ -1,33 +1,38 @@
 package keepalive
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // lookEvery is how often the clocks are compared while leases are held. A suspend of the machine
 // stops the monotonic clock, and with it the timers, but not the wall clock.
 const lookEvery = time.Second
 
-// mostDrift is how much the wall clock may gain between two looks without a suspend or a step:
-// twenty times what NTP may gain in a second by slewing, and half of the least Margin.
+// mostDrift is how far the wall clock may gain on the monotonic one before what is due is moved: half of the least Margin.
 const mostDrift = 10 * time.Millisecond
 
-// ahead is the wall clock less the monotonic one. Only a suspend and a clock that is set change it.
+// ahead is the wall clock less the monotonic one. Only a suspend, a clock that is set, and clocks that drift change it.
 func (m Moment) ahead() int64 { return m.Wall - int64(m.Mono) }
 
-// suspended reports whether the machine was suspended since the latest look, or its wall clock set
-// forward: then windows have closed, or end sooner, than the monotonic clock says.
-func (s *Scheduler) suspended(now Moment) bool {
-	was := s.ahead
-	s.ahead = now.ahead()
-	return s.ahead-was > int64(mostDrift)
+// since is how long ago an instant was, by the clock by which that is longer.
+func (m Moment) since(before Moment) time.Duration {
+	return max(m.Mono-before.Mono, time.Duration(m.Wall-before.Wall))
 }
 
-// hurry makes all batches due: windows that have closed are found, and the leases that are left renewed.
-func (s *Scheduler) hurry(now Moment) {
-	for _, b := range s.heap {
-		b.due = now.Mono
+// suspended returns by how much the wall clock has gained since what is due was last moved: the machine was suspended, or
+// that clock set forward. It is zero if the clocks have only drifted a little.
+func (s *Scheduler) suspended(now Moment) time.Duration {
+	s.ahead = min(s.ahead, now.ahead())
+	gained := time.Duration(now.ahead() - s.ahead)
+	if gained <= mostDrift {
+		return 0
 	}
-	heap.Init(&s.heap)
+	s.ahead = now.ahead()
+	return gained
+}
+
+// hurry makes everything due so much sooner, as if the monotonic clock had not stood still. The order stays, so the heap
+// does, and leases that were due at different times still are.
+func (s *Scheduler) hurry(by time.Duration) {
+	for _, b := range s.heap {
+		b.due -= by
+	}
 }

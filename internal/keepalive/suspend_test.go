@@ -98,6 +98,26 @@ func TestSuspendWithoutTheStore(t *testing.T) {
 	})
 }
 
+// A suspend is noticed although the wall clock had been set back by more before.
+func TestSuspendAfterAStepBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(&store{})
+		defer s.Stop()
+		h := newHolder(s, "a", time.Hour)
+		s.Add(&h.entry, Usual)
+		suspend(s, -3*time.Hour)
+		time.Sleep(lookEvery)
+		synctest.Wait() // the clocks have been compared
+		suspend(s, 2*time.Hour, h)
+		resumed := time.Now()
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		if h.lost != 1 || h.lostAt.Sub(resumed) > lookEvery {
+			t.Errorf("lost %d times, %v after the suspend", h.lost, h.lostAt.Sub(resumed))
+		}
+	})
+}
+
 // Clocks that run a little apart are no suspend, and a clock that is set back is none.
 func TestDriftIsNoSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -138,6 +158,113 @@ func TestSuspendOfManyLeases(t *testing.T) {
 			if h.lost != 1 || h.lostAt.Sub(resumed) > lookEvery {
 				t.Fatalf("lease %d was lost %d times, %v after the suspend", i, h.lost, h.lostAt.Sub(resumed))
 			}
+		}
+	})
+}
+
+// A lease whose grant was under way over a suspend, and arrives after the clocks were compared, is lost when its
+// window closes by the wall clock, or renewed in time.
+func TestGrantOverASuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(&store{})
+		defer s.Stop()
+		granted := time.Now()
+		kept, left := newHolder(s, "a", time.Hour), newHolder(s, "b", time.Hour)
+		for h, first := range map[*holder]First{kept: Usual, left: Never} {
+			h.entry.Window.wall.Add(-int64(50 * time.Minute))
+			s.Add(&h.entry, first)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want := 10*time.Minute - Margin(time.Hour)
+		if took := left.lostAt.Sub(granted); left.lost != 1 || took != want {
+			t.Errorf("lost %d times, after %v and not %v", left.lost, took, want)
+		}
+		if kept.lost != 0 {
+			t.Error("the lease that is renewed was lost")
+		}
+	})
+}
+
+// A renewal that was under way over a suspend counts from when it was sent by the wall clock.
+func TestRenewalOverASuspend(t *testing.T) {
+	for _, test := range []struct {
+		suspended, due time.Duration
+	}{{0, 20 * time.Minute}, {15 * time.Minute, 5 * time.Minute}, {50 * time.Minute, -30 * time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(&store{})
+			defer s.Stop()
+			h := newHolder(s, "a", time.Hour)
+			s.Add(&h.entry, Usual)
+			time.Sleep(time.Minute) // the timer only looks at the clocks
+			sent := s.Now()
+			sent.Wall -= int64(test.suspended)
+			b := h.entry.batch
+			b.state = batchSending
+			s.settle(renewalCall{entries: []*Entry{&h.entry}, batches: []*batch{b}}, sent, []error{nil})
+			if due := b.due - s.Mono(); due != test.due {
+				t.Errorf("due in %v after a suspend of %v, and not in %v", due, test.suspended, test.due)
+			}
+		})
+	}
+}
+
+// A renewal without an answer after a suspend does not keep the end by the wall clock from being reported.
+func TestHungRenewalAfterASuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &store{answer: func(ctx context.Context, _ engine.Renewal) error { <-ctx.Done(); return engine.ErrUnavailable }}
+		s := New(st)
+		defer s.Stop()
+		first, h := newHolder(s, "a", time.Minute), newHolder(s, "b", time.Minute+time.Second)
+		began := s.Now()
+		s.Add(&first.entry, Usual)
+		s.Add(&h.entry, Usual) // its renewal goes along with that of the first, 20 s later
+		const end = 21 * time.Second
+		h.entry.Window.wall.Add(-int64(h.entry.Window.End() - began.Mono - end))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if took := h.lostAt.UnixNano() - began.Wall; h.lost != 1 || took != int64(end) {
+			t.Errorf("lost %d times, after %v and not %v", h.lost, time.Duration(took), end)
+		}
+		if st.sizes[0] != 2 {
+			t.Errorf("the first call has %d leases", st.sizes[0])
+		}
+	})
+}
+
+// A clock that is set to and fro by two services renews nothing, and leases that were due one after the other still are
+// after a suspend.
+func TestSuspendKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &store{}
+		s := New(st)
+		defer s.Stop()
+		all := make([]*holder, 10)
+		for i := range all {
+			all[i] = newHolder(s, "a", time.Hour)
+			s.Add(&all[i].entry, Usual)
+			time.Sleep(time.Minute)
+		}
+		for range 60 {
+			suspend(s, 2*mostDrift)
+			time.Sleep(lookEvery)
+			suspend(s, -2*mostDrift)
+			time.Sleep(lookEvery)
+		}
+		synctest.Wait()
+		if st.calls != 0 {
+			t.Errorf("%d renewals while a clock was set to and fro", st.calls)
+		}
+		suspend(s, 7*time.Minute, all...)
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		if st.renewed != 0 {
+			t.Errorf("%d leases were renewed though the first is due a minute later", st.renewed)
+		}
+		time.Sleep(5*time.Minute + 30*time.Second)
+		synctest.Wait()
+		if st.renewed != 6 { // the call of the fifth has room for the next
+			t.Errorf("%d leases of 10 were renewed when five are due", st.renewed)
 		}
 	})
 }
