@@ -22,6 +22,14 @@ func TestErrorsNeedAReason(t *testing.T) {
 	other := func(resource string, to time.Duration) *incidentLog {
 		return &incidentLog{calls: []call{{"q", resource, 0, to * time.Second, nil}}}
 	}
+	// refusals has a call that was refused and ended at an instant, and others that ended well.
+	refusals := func(to time.Duration, granted ...time.Duration) *incidentLog {
+		l := &incidentLog{calls: []call{{"q", "r", 0, to * time.Second, refused}}}
+		for _, at := range granted {
+			l.calls = append(l.calls, call{"o", "r", at * time.Second, at * time.Second, nil})
+		}
+		return l
+	}
 	for name, c := range map[string]struct {
 		log  *incidentLog
 		err  error
@@ -45,13 +53,16 @@ func TestErrorsNeedAReason(t *testing.T) {
 		"refused, and somebody has it":                  {other("r", 30), refused, true},
 		"refused, and somebody had it":                  {other("r", 10), refused, false},
 		"refused, and somebody has something else":      {other("s", 30), refused, false},
+		"refused, and another was as well":              {refusals(30), refused, false},
+		"refused, and another was by somebody":          {refusals(20, 20), refused, true},
+		"refused, and another was much earlier":         {refusals(20, 10), refused, false},
 		"the store is unavailable, and somebody has it": {other("r", 30), failing, false},
 		"the end cut off a poll, and somebody has it":   {other("r", 30), cut, true},
 		"the end cut off a poll, and nobody has it":     {&incidentLog{}, cut, false},
 		"another error":                                 {one(Cut, "p", 19, 20), errors.New("a bug"), false},
 	} {
 		c.log.calls = append(c.log.calls, call{"p", "r", 18 * time.Second, 21 * time.Second, c.err})
-		if found := c.log.unexplained(time.Second); (len(found) == 0) != c.want {
+		if found := c.log.unexplained(time.Second, time.Second); (len(found) == 0) != c.want {
 			t.Errorf("%s: %v", name, found)
 		}
 	}

@@ -111,7 +111,7 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
 	found = append(found, w.lingerings(ops)...)
 	found = append(found, w.kept(ops)...)
-	found = append(found, w.incidents.unexplained(w.p.World.leaves())...)
+	found = append(found, w.incidents.unexplained(w.p.World.leaves(), w.p.World.attempt())...)
 	found = append(found, w.shortTurns()...)
 	found = append(found, w.sharings(ops)...)
 	return append(found, check.Starvation(0, func(_ string, a, b time.Duration) bool { return b-a > sameTime }).Find(w.strict(ops))...)

@@ -63,7 +63,7 @@ func TestSchedules(t *testing.T) {
 				t.Logf("pauses at points %v", s.Stopped)
 			}
 			for _, why := range s.Hollow(world) {
-				t.Error(why)
+				t.Errorf("hollow: %s", why)
 			}
 			for _, r := range s.Failures {
 				report(t, r)

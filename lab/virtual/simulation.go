@@ -306,7 +306,14 @@ func (w *simulation) do(s Step) {
 	}
 	began := w.rec.Now()
 	w.faults.Go(func() {
-		w.fault(p, s)
+		if s.Do == Stop {
+			if !p.stopAt(s) {
+				return
+			}
+			began = w.rec.Now() - s.For // it waited for the point before
+		} else {
+			w.fault(p, s)
+		}
 		w.happened(p, s, began)
 	})
 	synctest.Wait() // it has begun before the next step: a wipe knows all leases that it ends
@@ -322,13 +329,11 @@ func passing(err error) bool {
 	return false
 }
 
-// fault injects the fault of a step and returns when it has ended.
+// fault injects the fault of a step, but for Stop, and returns when it has ended.
 func (w *simulation) fault(p *process, s Step) {
 	switch s.Do {
 	case Pause:
 		p.pause(s.For)
-	case Stop:
-		p.stopAt(s)
 	case Crash:
 		w.crash(p, s)
 	case Cut, Hang, Deaf, Mute, Slow, Twice:

@@ -101,8 +101,8 @@ func (p *process) forget() {
 	}
 }
 
-// stopAt waits until the process comes to the point of a step, and pauses it there.
-func (p *process) stopAt(s Step) {
+// stopAt waits until the process comes to the point of a step, and pauses it there. It reports whether it came there.
+func (p *process) stopAt(s Step) (stopped bool) {
 	x := &stop{point: s.Point, left: s.Nth, begun: make(chan struct{})}
 	p.mu.Lock()
 	p.stops = append(p.stops, x)
@@ -116,11 +116,12 @@ func (p *process) stopAt(s Step) {
 	never := x.left > 0
 	p.mu.Unlock()
 	if never {
-		return
+		return false
 	}
 	p.w.stopped.count(s.Point)
 	<-time.After(s.For)
 	p.thaw()
+	return true
 }
 
 // reached is called at each point, in the goroutine that has come there. It returns when the process is not paused,
