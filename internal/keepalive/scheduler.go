@@ -219,7 +219,9 @@ func (s *Scheduler) fire() {
 	}
 	s.calls.Add(1)
 	defer s.calls.Done()
-	s.hurry(s.suspended(now))
+	if by := s.suspended(now); by > 0 {
+		s.hurry(by)
+	}
 	lost := s.collect(now)
 	s.armed = never
 	s.arm()
