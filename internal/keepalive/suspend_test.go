@@ -49,7 +49,7 @@ func TestSuspendPastTheWindow(t *testing.T) {
 }
 
 // After a suspend within the window the lease is renewed within a second, and one that is not renewed is lost
-// when its window closes by the wall clock.
+// when its window closes by the wall clock, and so is another of its batch.
 func TestSuspendWithinTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &store{}
@@ -58,8 +58,11 @@ func TestSuspendWithinTheWindow(t *testing.T) {
 		kept, left := newHolder(s, "a", time.Hour), newHolder(s, "b", time.Hour)
 		s.Add(&kept.entry, Usual)
 		s.Add(&left.entry, Never)
-		time.Sleep(time.Minute)
-		suspend(s, 30*time.Minute, kept, left)
+		time.Sleep(30 * time.Second)
+		next := newHolder(s, "c", time.Hour)
+		s.Add(&next.entry, Never)
+		time.Sleep(30 * time.Second)
+		suspend(s, 30*time.Minute, kept, left, next)
 		resumed := time.Now()
 		time.Sleep(lookEvery)
 		synctest.Wait()
@@ -71,6 +74,9 @@ func TestSuspendWithinTheWindow(t *testing.T) {
 		want := 29*time.Minute - Margin(time.Hour)
 		if took := left.lostAt.Sub(resumed); left.lost != 1 || took < want || took > want+lookEvery {
 			t.Errorf("lost %d times, after %v and not %v", left.lost, took, want)
+		}
+		if took := next.lostAt.Sub(left.lostAt); next.lost != 1 || took != 30*time.Second {
+			t.Errorf("the next was lost %d times, %v after that", next.lost, took)
 		}
 		if kept.lost != 0 {
 			t.Error("the lease that is renewed was lost")
