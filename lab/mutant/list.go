@@ -83,11 +83,11 @@ func windows() []Mutant {
 		},
 		{
 			Name: "nobody renews", File: "internal/keepalive/scheduler.go", World: Live, Checks: []string{"kept"},
-			Patches: []Patch{{"		first, due = e.firstDue(now)", "		first, _ = e.firstDue(s.Mono())"}},
+			Patches: []Patch{{"		first, due = e.firstDue(now)", "		first, _ = e.firstDue(now)"}},
 		},
 		{
 			Name: "nobody renews on PostgreSQL", File: "internal/keepalive/scheduler.go", World: Live, Store: "postgres", Checks: []string{"kept"},
-			Patches: []Patch{{"		first, due = e.firstDue(now)", "		first, _ = e.firstDue(s.Mono())"}},
+			Patches: []Patch{{"		first, due = e.firstDue(now)", "		first, _ = e.firstDue(now)"}},
 		},
 		{
 			Name: "Err does not look at the clock", File: "lease.go", World: Live, // the bubble's timers are never late
