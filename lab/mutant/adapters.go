@@ -6,7 +6,7 @@ func adapters() []Mutant {
 	mutant := func(store, file string, p Patch) Mutant {
 		return Mutant{
 			Name: "a change replaces any document of " + store, File: file, World: Live, Store: store,
-			Checks:  []string{"overlap", "inside", "notified", "model", "tokens", "stale", "updates", "sold", "whole", "ended", "leftovers", "errors"},
+			Checks:  []string{"overlap", "inside", "notified", "model", "tokens", "stale", "updates", "sold", "whole", "ended", "leftovers", "errors", "ledger"},
 			Patches: []Patch{p},
 		}
 	}
