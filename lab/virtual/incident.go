@@ -70,6 +70,8 @@ func (w *simulation) happened(p *process, s Step, from time.Duration) {
 		i.client, i.to = "", i.to+longestJump
 	case Break:
 		i.client, i.resource = "", s.Name
+	case Stop:
+		i.from = i.to - s.For // it waited for its point before
 	}
 	w.incidents.mu.Lock()
 	defer w.incidents.mu.Unlock()

@@ -306,15 +306,9 @@ func (w *simulation) do(s Step) {
 	}
 	began := w.rec.Now()
 	w.faults.Go(func() {
-		if s.Do == Stop {
-			if !p.stopAt(s) {
-				return
-			}
-			began = w.rec.Now() - s.For // it waited for the point before
-		} else {
-			w.fault(p, s)
+		if w.fault(p, s) {
+			w.happened(p, s, began)
 		}
-		w.happened(p, s, began)
 	})
 	synctest.Wait() // it has begun before the next step: a wipe knows all leases that it ends
 }
@@ -329,11 +323,14 @@ func passing(err error) bool {
 	return false
 }
 
-// fault injects the fault of a step, but for Stop, and returns when it has ended.
-func (w *simulation) fault(p *process, s Step) {
+// fault injects the fault of a step and returns when it has ended. It reports whether there was one: a process may not come to
+// the point at which it is to be stopped.
+func (w *simulation) fault(p *process, s Step) bool {
 	switch s.Do {
 	case Pause:
 		p.pause(s.For)
+	case Stop:
+		return p.stopAt(s)
 	case Crash:
 		w.crash(p, s)
 	case Cut, Hang, Deaf, Mute, Slow, Twice:
@@ -360,6 +357,7 @@ func (w *simulation) fault(p *process, s Step) {
 		w.brokenByForce(ended...)
 		w.nodes[s.Node].jump(s.Delay)
 	}
+	return true
 }
 
 // crash kills a process; after a while another process replaces it.
