@@ -72,7 +72,7 @@ func (b *batch) merge(other *batch) {
 // place puts an entry into the open batch of its key if that is due a little earlier,
 // else into a new batch, and arms the timer.
 func (s *Scheduler) place(e *Entry, first First, due time.Duration, now Moment) {
-	due = min(due, s.closes(e, now))
+	due = min(due, e.closes(now, s.troubled))
 	of := batchKey{e.TTL, first}
 	b := s.recent // usually all have one TTL
 	if b == nil || !b.open || b.key != of {
@@ -135,16 +135,15 @@ func (s *Scheduler) closing(b *batch, now Moment, troubled int, lost []loss) (ne
 	next = never
 	for i := 0; i < len(b.entries); {
 		e := b.entries[i]
-		early := early(e.TTL, troubled)
-		left := e.Window.Left(now)
-		if left <= early {
+		closes := e.closes(now, troubled)
+		if closes <= now.Mono {
 			trouble := e.trouble()
 			s.drop(e) // another is at i now
 			e.last = trouble
 			lost = append(lost, loss{keeper: e.Keeper, last: trouble})
 			continue
 		}
-		next = min(next, now.Mono+left-early)
+		next = min(next, closes)
 		i++
 	}
 	return next, lost

@@ -313,6 +313,12 @@ func early(ttl time.Duration, troubled int) time.Duration {
 	return min(time.Duration(troubled)*notifyTime, ttl/50)
 }
 
+// closes is when the holder of a lease is notified that its window closes, by the clock by which that is sooner, if so many
+// leases are in trouble.
+func (e *Entry) closes(now Moment, troubled int) time.Duration {
+	return now.Mono + e.Window.Left(now) - early(e.TTL, troubled)
+}
+
 // Late returns the number of entries whose latest renewal failed.
 func (s *Scheduler) Late() int {
 	s.mu.Lock()

@@ -178,14 +178,9 @@ func (s *Scheduler) fill(r *renewalCall, now Moment, again bool) {
 func (s *Scheduler) ends(b *batch, now Moment) time.Duration {
 	end := never
 	for _, e := range b.entries {
-		end = min(end, s.closes(e, now))
+		end = min(end, e.closes(now, s.troubled))
 	}
 	return end
-}
-
-// closes is when the holder of a lease is notified that its window closes, by the clock by which that is sooner.
-func (s *Scheduler) closes(e *Entry, now Moment) time.Duration {
-	return now.Mono + e.Window.Left(now) - early(e.TTL, s.troubled)
 }
 
 // renew makes one call and applies the answers. It reports whether any renewal was
