@@ -83,7 +83,7 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 				t.Error("no run has shown anything")
 			}
 			for _, why := range s.Hollow() {
-				t.Error(why)
+				t.Errorf("hollow: %s", why)
 			}
 		})
 	}
