@@ -21,6 +21,17 @@ func suspend(s *Scheduler, d time.Duration, holders ...*holder) {
 	}
 }
 
+// crowd returns so many leases of an hour that are renewed, with so much time after each.
+func crowd(s *Scheduler, n int, apart time.Duration) []*holder {
+	all := make([]*holder, n)
+	for i := range all {
+		all[i] = newHolder(s, "a", time.Hour)
+		s.Add(&all[i].entry, Usual)
+		time.Sleep(apart)
+	}
+	return all
+}
+
 // A holder that waits for the end of its lease hears within a second after a suspend that the window has
 // closed, although its timers stood still.
 func TestSuspendPastTheWindow(t *testing.T) {
@@ -150,11 +161,7 @@ func TestSuspendOfManyLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(&store{})
 		defer s.Stop()
-		all := make([]*holder, 20_000)
-		for i := range all {
-			all[i] = newHolder(s, "a", time.Hour)
-			s.Add(&all[i].entry, Usual)
-		}
+		all := crowd(s, 20_000, 0)
 		time.Sleep(time.Minute)
 		suspend(s, 2*time.Hour, all...)
 		resumed := time.Now()
@@ -252,12 +259,7 @@ func TestSuspendKeepsTheOrder(t *testing.T) {
 		st := &store{}
 		s := New(st)
 		defer s.Stop()
-		all := make([]*holder, 10)
-		for i := range all {
-			all[i] = newHolder(s, "a", time.Hour)
-			s.Add(&all[i].entry, Usual)
-			time.Sleep(time.Minute)
-		}
+		all := crowd(s, 10, time.Minute)
 		for range 60 {
 			suspend(s, 2*mostDrift)
 			time.Sleep(lookEvery)
