@@ -29,6 +29,7 @@ func crowd(s *Scheduler, n int, apart time.Duration) []*holder {
 		s.Add(&all[i].entry, Usual)
 		time.Sleep(apart)
 	}
+	synctest.Wait()
 	return all
 }
 
