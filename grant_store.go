@@ -74,7 +74,7 @@ func (h *storeGrant) tokens(l *Lease) map[string]uint64 {
 	return map[string]uint64{h.acquirer.name: l.token}
 }
 
-func (h *storeGrant) deadline() time.Time { return h.client().keep.Time(h.entry.Window.End()) }
+func (h *storeGrant) deadline() time.Time { return h.client().keep.Closes(&h.entry.Window) }
 
 // left returns the remaining time of the trust window.
 func (h *storeGrant) left() time.Duration { return h.entry.Window.Left(h.client().keep.Now()) }

@@ -134,7 +134,7 @@ func TestASlowAnswerDelaysNoRenewal(t *testing.T) {
 		if h.renewed != 12 {
 			t.Errorf("%d renewals in a minute, want 12", h.renewed)
 		}
-		if open := s.Time(h.entry.Window.End()).Sub(sent); open != ttl-Margin(ttl) {
+		if open := s.Closes(&h.entry.Window).Sub(sent); open != ttl-Margin(ttl) {
 			t.Errorf("the window is open for %v after the renewal was sent", open)
 		}
 	})

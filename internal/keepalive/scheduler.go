@@ -128,6 +128,7 @@ func (s *Scheduler) Add(e *Entry, first First) {
 	e.last = nil // of a keepalive before, in which it counts no more
 	// The clocks are read here, so that what is added later is due later.
 	now, due := s.Now(), never
+	s.look(now)
 	if first == Usual {
 		first, due = e.firstDue(now)
 	}
@@ -211,7 +212,6 @@ func (s *Scheduler) arm() {
 
 // fire runs in a goroutine of the timer.
 func (s *Scheduler) fire() {
-	now := s.Now()
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
@@ -219,9 +219,8 @@ func (s *Scheduler) fire() {
 	}
 	s.calls.Add(1)
 	defer s.calls.Done()
-	if by := s.suspended(now); by > 0 {
-		s.hurry(by)
-	}
+	now := s.Now()
+	s.look(now)
 	lost := s.collect(now)
 	s.armed = never
 	s.arm()

@@ -236,6 +236,7 @@ func (s *Scheduler) settle(r renewalCall, sent Moment, errs []error) (lost []los
 		return nil
 	}
 	now := s.Now()
+	s.look(now)
 	left := never
 	var failed []*Entry
 	for i, e := range r.entries {

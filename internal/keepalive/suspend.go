@@ -17,22 +17,20 @@ func (m Moment) since(before Moment) time.Duration {
 	return max(m.Mono-before.Mono, time.Duration(m.Wall-before.Wall))
 }
 
-// suspended returns by how much the wall clock has gained since what is due was last moved: the machine was suspended, or
-// that clock set forward. It is zero if the clocks have only drifted a little.
-func (s *Scheduler) suspended(now Moment) time.Duration {
+// look compares the clocks. If the wall clock has gained since what is due was last moved, the machine was suspended, or that
+// clock set forward: then everything is due so much sooner, as if the monotonic clock had not stood still. The order stays,
+// so the heap does, and leases that were due at different times still are.
+//
+// It is called before anything is made due by the same reading, which is then not moved for what went before, and with s.mu
+// locked, so that no older reading follows.
+func (s *Scheduler) look(now Moment) {
 	s.ahead = min(s.ahead, now.ahead())
 	gained := time.Duration(now.ahead() - s.ahead)
 	if gained <= mostDrift {
-		return 0
+		return
 	}
 	s.ahead = now.ahead()
-	return gained
-}
-
-// hurry makes everything due so much sooner, as if the monotonic clock had not stood still. The order stays, so the heap
-// does, and leases that were due at different times still are.
-func (s *Scheduler) hurry(by time.Duration) {
 	for _, b := range s.heap {
-		b.due -= by
+		b.due -= gained
 	}
 }

@@ -284,3 +284,71 @@ func TestSuspendKeepsTheOrder(t *testing.T) {
 		}
 	})
 }
+
+// The clocks are compared whenever something is made due, not only while leases are held: a wall clock that is set back
+// before the first lease does not hide a suspend.
+func TestSuspendAfterAStepBackWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(&store{})
+		defer s.Stop()
+		suspend(s, -3*time.Hour)
+		time.Sleep(time.Minute)
+		h := newHolder(s, "a", time.Hour)
+		s.Add(&h.entry, Usual)
+		suspend(s, 2*time.Hour, h)
+		resumed := time.Now()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if h.lost != 1 || h.lostAt.Sub(resumed) > lookEvery {
+			t.Errorf("lost %d times, %v after the suspend", h.lost, h.lostAt.Sub(resumed))
+		}
+	})
+}
+
+// Leases that are granted after a suspend are not due sooner for it, whether leases were held over it or not.
+func TestGrantsAfterASuspend(t *testing.T) {
+	for _, held := range []int{0, 1} {
+		t.Run(fmt.Sprint(held), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := &store{}
+				s := New(st)
+				defer s.Stop()
+				before := make([]*holder, held)
+				for i := range before {
+					before[i] = newHolder(s, "b", time.Hour)
+					s.Add(&before[i].entry, Never)
+				}
+				time.Sleep(lookEvery / 2)
+				suspend(s, 30*time.Minute, before...)
+				crowd(s, 100, time.Millisecond)
+				time.Sleep(2 * lookEvery)
+				synctest.Wait()
+				if n := renewed(st); n != 0 {
+					t.Errorf("%d leases were renewed within seconds of the grant for an hour", n)
+				}
+			})
+		})
+	}
+}
+
+// A renewal that was sent after a suspend, and answered before the clocks were compared, is not followed sooner for it.
+func TestRenewalAfterASuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &store{}
+		s := New(st)
+		defer s.Stop()
+		h := newHolder(s, "a", time.Hour)
+		st.answer = func(context.Context, engine.Renewal) error {
+			if renewed(st) == 1 {
+				suspend(s, 15*time.Minute, h)
+			}
+			return nil
+		}
+		s.Add(&h.entry, Usual)
+		time.Sleep(35 * time.Minute)
+		synctest.Wait()
+		if n := renewed(st); n != 1 {
+			t.Errorf("renewed %d times within a quarter of an hour, want once", n)
+		}
+	})
+}

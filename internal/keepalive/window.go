@@ -32,11 +32,11 @@ func (c Clock) Mono() time.Duration { return time.Since(c.epoch) }
 // At converts a reading of time.Now.
 func (c Clock) At(t time.Time) Moment { return Moment{t.Sub(c.epoch), t.UnixNano()} }
 
-// Time returns the time at which the monotonic clock reads mono. It is computed from the
-// current reading of the wall clock, which may have been set since the epoch.
-func (c Clock) Time(mono time.Duration) time.Time {
+// Closes returns the time at which a window closes, by the clock by which that is sooner. It is computed from the current
+// readings, since the wall clock may have been set, and the monotonic one have stood still.
+func (c Clock) Closes(w *Window) time.Time {
 	now := time.Now()
-	return now.Add(mono - now.Sub(c.epoch))
+	return now.Add(w.Left(c.At(now)))
 }
 
 // Window is the trust window of a lease: the local time in which its holder may

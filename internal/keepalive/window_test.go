@@ -2,6 +2,7 @@ package keepalive
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -31,9 +32,27 @@ func TestClock(t *testing.T) {
 	if later != at.after(time.Minute, 0) {
 		t.Errorf("a minute after %v is %v", at, later)
 	}
-	if at.Wall != now.UnixNano() || !c.Time(at.Mono).Equal(now) {
-		t.Errorf("%v is %v and back %v", now, at, c.Time(at.Mono))
+	if at.Wall != now.UnixNano() {
+		t.Errorf("%v is %v", now, at)
 	}
+}
+
+// The time at which a window closes is what a caller is told and compares with now: it heeds both clocks too.
+func TestCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct{ step, want time.Duration }{
+			{0, 50 * time.Minute}, {30 * time.Minute, 20 * time.Minute}, {2 * time.Hour, -70 * time.Minute}, {-time.Hour, 50 * time.Minute},
+		} {
+			c := NewClock()
+			var w Window
+			w.Start(c.Now(), time.Hour, 0)
+			time.Sleep(10 * time.Minute)
+			w.wall.Add(-int64(test.step))
+			if in := time.Until(c.Closes(&w)); in != test.want {
+				t.Errorf("after a step of %v the window closes in %v, want %v", test.step, in, test.want)
+			}
+		}
+	})
 }
 
 func TestWindowEndsByWhicheverClockSaysSoFirst(t *testing.T) {
