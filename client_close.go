@@ -91,8 +91,12 @@ type closeReleases struct {
 }
 
 func (r *closeReleases) note(i int, err error) {
+	h := r.all[i]
 	if gone, ok := errors.AsType[*engine.NotHeldError](err); ok {
-		err = r.all[i].gone(gone)
+		err = h.gone(gone)
+		if h.acquirer.kind == engine.KindCond && signalled(gone) {
+			err = nil // it backed no lease
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -268,6 +268,11 @@ func (c *Cond) releaseWaiter(ctx context.Context, h *storeGrant) bool {
 		defer cancel()
 		return c.lk.c.engine.Release(call, r)
 	})
+	return signalled(err)
+}
+
+// signalled reports whether the release of a waiter answered that a signal had ended its wait.
+func signalled(err error) bool {
 	gone, ok := errors.AsType[*engine.NotHeldError](err)
 	return ok && gone.Cause == engine.CauseBroken
 }

@@ -368,6 +368,22 @@ func TestCloseSignalsTheNextWaiter(t *testing.T) {
 	})
 }
 
+// A waiter whose signal has not arrived when Close ends it has lost no lease, and hands the signal on.
+func TestCloseOfASignalledWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, other := newClient(t, e), newClient(t, e.Engine)
+		first, second := waitSoon(t, t.Context(), c), waitSoon(t, t.Context(), other)
+		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
+		must(t, other.Mutex("x").Cond("ready").Signal(t.Context()))
+		must(t, c.Close())
+		wantErr(t, (<-first).err, holdfast.ErrClosed)
+		r := <-second
+		must(t, r.err)
+		mustRelease(t, r.lease)
+	})
+}
+
 // failingPeeks is a store of which so many reads fail.
 type failingPeeks struct {
 	*memory.Engine
