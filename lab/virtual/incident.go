@@ -110,22 +110,33 @@ func (l *incidentLog) explained(c call) bool {
 	return slices.ContainsFunc(l.all, func(i incident) bool { return i.explains(c) })
 }
 
+// mostLinks is how many bounds after the last grant refused calls may still explain each other: each leaves a place behind
+// that excludes the next, for a bound.
+const mostLinks = 4
+
 // taken returns for each call, which are in the order of their ends, whether another explains that it was refused: one that
-// had not ended for long when this one ended, and was granted the lease or was itself refused for such a reason before. A
-// wait of no more time than an attempt may take needs no other.
+// had not ended for long when this one ended, and was granted the lease, or had waited for it and was itself refused for
+// such a reason before. A wait of no more time than an attempt may take needs no other.
 func taken(calls []call, bound, attempt time.Duration) []bool {
 	taken := make([]bool, len(calls))
+	granted := make([]time.Duration, len(calls)) // the last instant that explains the call; less than zero: nothing does
+	for i, c := range calls {
+		granted[i] = -1
+		if !errors.Is(c.err, holdfast.ErrNotAcquired) {
+			granted[i] = c.to
+		}
+	}
 	for at, c := range calls {
 		if !c.refused() {
 			continue
 		}
-		taken[at] = c.to-c.from <= attempt && errors.Is(c.err, context.DeadlineExceeded)
 		for i, other := range calls {
-			granted := !errors.Is(other.err, holdfast.ErrNotAcquired)
-			if i != at && other.resource == c.resource && other.from <= c.to && other.to >= c.to-bound && (granted || i < at && taken[i]) {
-				taken[at] = true
+			waited := i < at && other.from < other.to && granted[i] >= c.to-mostLinks*bound
+			if other.resource == c.resource && other.from <= c.to && other.to >= c.to-bound && (waited || !other.refused()) {
+				granted[at] = max(granted[at], granted[i])
 			}
 		}
+		taken[at] = granted[at] >= 0 || c.to-c.from <= attempt && errors.Is(c.err, context.DeadlineExceeded)
 	}
 	return taken
 }

@@ -30,6 +30,14 @@ func TestErrorsNeedAReason(t *testing.T) {
 		}
 		return l
 	}
+	// queue has a call that was granted and ended at an instant, and calls after it that were refused, 900 ms apart, each of which took so long.
+	queue := func(from time.Duration, each time.Duration) *incidentLog {
+		l := &incidentLog{calls: []call{{"o", "r", 0, from, nil}}}
+		for at := from + 900*time.Millisecond; at < 21*time.Second; at += 900 * time.Millisecond {
+			l.calls = append(l.calls, call{"q", "r", at - each, at, refused})
+		}
+		return l
+	}
 	for name, c := range map[string]struct {
 		log  *incidentLog
 		err  error
@@ -56,6 +64,10 @@ func TestErrorsNeedAReason(t *testing.T) {
 		"refused, and another was as well":              {refusals(30), refused, false},
 		"refused, and another was by somebody":          {refusals(20, 20), refused, true},
 		"refused, and another was much earlier":         {refusals(20, 10), refused, false},
+		"refused, and others who waited were before":    {queue(17500*time.Millisecond, time.Second/2), refused, true},
+		"refused, and others who did not wait were":     {queue(17500*time.Millisecond, 0), refused, false},
+		"refused, and others have been for long":        {queue(time.Second, time.Second/2), refused, false},
+		"refused, and another just tried":               {&incidentLog{calls: []call{{"q", "r", 20 * time.Second, 20 * time.Second, refused}}}, refused, false},
 		"the store is unavailable, and somebody has it": {other("r", 30), failing, false},
 		"the end cut off a poll, and somebody has it":   {other("r", 30), cut, true},
 		"the end cut off a poll, and nobody has it":     {&incidentLog{}, cut, false},
