@@ -105,7 +105,7 @@ func (v *Verdict) read(err error, stuck bool) {
 		v.Seed, _ = strconv.ParseUint(found[2], 10, 64) // digits, by the pattern
 	case stuck:
 		v.By = []string{"hang"}
-	case err != nil && !strings.Contains(v.Output, "hollow: "): // a search that shows too little has found nothing
+	case err != nil && (len(v.Mutant.Patches) == 0 || !strings.Contains(v.Output, "hollow: ")): // a search that shows too little has found nothing
 		v.By = []string{"crash"}
 	}
 }
