@@ -29,8 +29,12 @@ type sentBallot struct {
 	at time.Time
 }
 
-// note records a request to a node. Its ID begins with the holder ID.
+// note records a request to a node, unless that restores a lease where it is missing. Its ID is that of the holder and of the
+// ballot; that of a restored lease has one more part.
 func (r *requests) note(id string) {
+	if strings.Count(id, "~") > 1 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
