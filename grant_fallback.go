@@ -24,8 +24,8 @@ type fallbackGrant struct {
 	weight  int
 	demoted bool // from writer to reader
 	ended   bool
-	why     *LostError  // nil: released
-	timer   *time.Timer // nil: renewed
+	why     *LostError // nil: released
+	term    *term      // nil: it lasts until it is released
 }
 
 var _ grant = (*fallbackGrant)(nil)
@@ -46,7 +46,7 @@ func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
 	s.closes = context.AfterFunc(c.life, func() { s.end(nil) })
 	c.counts.fallback.Add(1)
 	if s.acquirer.opts.noRenewal {
-		s.timer = time.AfterFunc(s.acquirer.opts.ttl, func() { s.open() })
+		s.term = c.newTerm(s.acquirer.opts.ttl, func() { s.open() })
 	}
 	return s.addLease(parent), nil
 }
@@ -66,9 +66,7 @@ func (s *fallbackGrant) end(why *LostError) {
 	}
 	leases := s.leases
 	s.leases, s.ended, s.why = nil, true, why
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+	s.term.stop()
 	s.mu.Unlock()
 	defer s.acquirer.c.gate.Leave()
 	s.closes()
@@ -97,7 +95,10 @@ func (s *fallbackGrant) fallback() Fallback { return s.acquirer.opts.fallback }
 
 // open implements grant. Without the store only the TTL can end the grant.
 func (s *fallbackGrant) open() bool {
-	if s.acquirer.opts.noRenewal && time.Since(s.since) >= s.acquirer.opts.ttl {
+	s.mu.Lock()
+	expired := s.term.passed()
+	s.mu.Unlock()
+	if expired {
 		s.end(&LostError{Resource: s.acquirer.name, Cause: LostExpired})
 	}
 	s.mu.Lock()
@@ -116,8 +117,10 @@ func (s *fallbackGrant) endError() error {
 
 // deadline returns a TTL from now, as if it had just been renewed.
 func (s *fallbackGrant) deadline() time.Time {
-	if s.acquirer.opts.noRenewal {
-		return s.since.Add(s.acquirer.opts.ttl)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.term != nil {
+		return s.term.deadline()
 	}
 	return time.Now().Add(s.acquirer.opts.ttl)
 }

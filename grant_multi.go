@@ -19,7 +19,6 @@ type multiGrant struct {
 	title     string // for errors
 	first     string // name of the part whose token and holder ID the lease has
 	ttl       time.Duration
-	term      time.Time // end of a lease that is not renewed, although its parts are; zero: none
 	interrupt context.CancelCauseFunc
 
 	mu    sync.Mutex
@@ -27,7 +26,7 @@ type multiGrant struct {
 	why   error
 	parts []*Lease // fixed once it is held
 	lease *Lease   // nil while acquiring
-	timer *time.Timer
+	term  *term    // of a lease that is not renewed, although its parts are; of a broken one until it must be released
 }
 
 // multiState only moves forward.
@@ -63,8 +62,7 @@ func (b *multiGrant) complete(parent context.Context, renewed bool) *Lease {
 	b.state = multiHeld
 	b.lease = &Lease{grant: b, token: b.firstPart().token, parent: parent}
 	if !renewed {
-		b.term = time.Now().Add(b.ttl)
-		b.timer = time.AfterFunc(b.ttl, func() { b.open() })
+		b.term = b.c.newTerm(b.ttl, func() { b.open() })
 	}
 	return b.lease
 }
@@ -98,7 +96,7 @@ func (b *multiGrant) open() bool {
 		}
 	}
 	b.mu.Lock()
-	expired := !b.term.IsZero() && !time.Now().Before(b.term)
+	expired := b.term.passed()
 	b.mu.Unlock()
 	if expired {
 		b.end(&LostError{Resource: b.first, Token: b.firstPart().token, Cause: LostExpired})
@@ -116,13 +114,11 @@ func (b *multiGrant) end(why error) {
 		return
 	}
 	b.state, b.why = multiEnded, why
-	if b.timer != nil {
-		b.timer.Stop()
-	}
+	b.term.stop()
 	lost, ok := errors.AsType[*LostError](why)
 	if was == multiHeld && ok && lost.Cause == LostBroken {
 		b.state = multiBroken
-		b.timer = time.AfterFunc(time.Until(b.part(lost.Resource).Deadline()), b.expire)
+		b.term = b.c.newTerm(time.Until(b.part(lost.Resource).Deadline()), b.expire)
 	}
 	broken := b.state == multiBroken
 	b.mu.Unlock()
@@ -230,9 +226,16 @@ func (b *multiGrant) endError() error {
 
 // deadline returns the earliest deadline of all parts.
 func (b *multiGrant) deadline() time.Time {
-	end := b.term
+	end := b.firstPart().Deadline()
 	for _, p := range b.parts {
-		if d := p.Deadline(); end.IsZero() || d.Before(end) {
+		if d := p.Deadline(); d.Before(end) {
+			end = d
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.term != nil {
+		if d := b.term.deadline(); d.Before(end) {
 			end = d
 		}
 	}
@@ -257,9 +260,7 @@ func (b *multiGrant) release(ctx context.Context, l *Lease, _ time.Duration) err
 	}
 	if held {
 		b.state = multiEnded
-		if b.timer != nil {
-			b.timer.Stop()
-		}
+		b.term.stop()
 	}
 	b.mu.Unlock()
 	broken := l.endReleased(held)

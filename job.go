@@ -234,18 +234,21 @@ func (j *Job) Resource(ctx context.Context) (string, error) {
 func (j *Job) run(ctx context.Context, now storeClock, s jobSlot, fn func(ctx context.Context) error) (ran bool, err error) {
 	keep := s.keep(j.opts.atLeast)
 	e := j.c.newOnceRun(s.name(j.name), keep, j.opts.retry, j.opts.lockOptions)
+	until := s.end
+	if forgotten := s.start.Add(keep - s.end.Sub(s.start)/2); forgotten.Before(until) {
+		until = forgotten // the mark of an earlier run, which may have begun half a slot early, may have ended
+	}
 	// The wait ends with the slot but the run does not, so this is not a deadline.
 	own, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	t := time.AfterFunc(s.end.Sub(now.read()), func() { end(errSlotEnded) })
+	stop := j.c.endAt(own, now, j.name, until, func() { end(errSlotEnded) })
 	l, err := e.acquireUnmarked(own)
-	inTime := t.Stop()
-	switch {
-	case l == nil:
+	now = stop()
+	if l == nil {
 		return false, err
-	case !inTime, !now.read().Before(s.start.Add(keep - s.end.Sub(s.start)/2)):
-		// After a long pause: the mark of an earlier run, which may have begun half a
-		// slot early, may have ended.
+	}
+	_, over := j.c.reached(ctx, now, j.name, until)
+	if over || errors.Is(context.Cause(own), errSlotEnded) {
 		_ = l.Release(ctx)
 		return false, &waitError{e.name, errSlotEnded, nil}
 	}
@@ -264,6 +267,47 @@ type storeClock struct {
 func (c storeClock) read() time.Time {
 	now := c.clock.Now()
 	return c.store.Add(max(now.Mono-c.sent.Mono, time.Duration(now.Wall-c.sent.Wall)))
+}
+
+// clockPatience is how long the store is asked whether an instant is reached, before the local clocks are believed.
+const clockPatience = 2 * time.Second
+
+// reached reports whether the store's clock has reached an instant. If the local clocks say so, which may have been set, it
+// asks the store, and returns a new reading if that differs.
+func (c *Client) reached(ctx context.Context, now storeClock, name string, at time.Time) (storeClock, bool) {
+	if now.read().Before(at) {
+		return now, false
+	}
+	ask, cancel := context.WithTimeout(ctx, clockPatience)
+	defer cancel()
+	again, err := c.readClock(ask, name)
+	if err != nil {
+		return now, true
+	}
+	return again, !again.store.Before(at)
+}
+
+// endAt calls end when the store's clock has reached an instant, unless stop is called before, which returns the latest reading.
+func (c *Client) endAt(ctx context.Context, now storeClock, name string, at time.Time, end func()) (stop func() storeClock) {
+	wait, cancel := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for over := false; wait.Err() == nil && c.life.Err() == nil; {
+			if now, over = c.reached(wait, now, name, at); over {
+				if wait.Err() == nil {
+					end()
+				}
+				return
+			}
+			c.sleepByClocks(wait, max(at.Sub(now.read()), time.Millisecond))
+		}
+	}()
+	return func() storeClock {
+		cancel()
+		<-stopped
+		return now
+	}
 }
 
 // readClock reads the store's clock. While the store is unavailable it retries until

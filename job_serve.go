@@ -74,14 +74,14 @@ func (j *Job) next(ctx context.Context, s jobSlot) (storeClock, jobSlot, error) 
 		if d > nearSlot {
 			d = min(d*9/10, longSleep)
 		}
-		j.c.sleep(ctx, d)
+		j.c.sleepByClocks(ctx, d)
 	}
 }
 
 // serve runs a slot. It returns nil if Serve continues with the next.
 func (j *Job) serve(ctx context.Context, now storeClock, s jobSlot, fn func(ctx context.Context) error) error {
 	longest := min(time.Minute, s.end.Sub(s.start)/10)
-	for pause := min(time.Second, longest); now.read().Before(s.end); pause = min(2*pause, longest) {
+	for pause := min(time.Second, longest); now.store.Before(s.end); pause = min(2*pause, longest) {
 		ran, err := j.run(ctx, now, s, fn)
 		switch {
 		case err == nil:
@@ -95,6 +95,9 @@ func (j *Job) serve(ctx context.Context, now storeClock, s jobSlot, fn func(ctx 
 			return nil
 		}
 		j.c.sleep(ctx, pause)
+		if now, err = j.c.readClock(ctx, j.name); err != nil {
+			return err
+		}
 	}
 	return nil
 }

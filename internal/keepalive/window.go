@@ -18,10 +18,16 @@ type Moment struct {
 }
 
 // Clock makes instants that can be compared with each other. See NewClock.
-type Clock struct{ epoch time.Time }
+type Clock struct {
+	epoch time.Time
+	gain  *atomic.Int64 // of the wall clock; nil: none
+}
 
 // NewClock returns a clock whose epoch is now.
-func NewClock() Clock { return Clock{time.Now()} }
+func NewClock() Clock { return Clock{epoch: time.Now()} }
+
+// Gaining returns the clock with a wall clock that has gained so many nanoseconds. Tests suspend the machine by it.
+func (c Clock) Gaining(gain *atomic.Int64) Clock { return Clock{c.epoch, gain} }
 
 // Now reads both clocks.
 func (c Clock) Now() Moment { return c.At(time.Now()) }
@@ -30,7 +36,13 @@ func (c Clock) Now() Moment { return c.At(time.Now()) }
 func (c Clock) Mono() time.Duration { return time.Since(c.epoch) }
 
 // At converts a reading of time.Now.
-func (c Clock) At(t time.Time) Moment { return Moment{t.Sub(c.epoch), t.UnixNano()} }
+func (c Clock) At(t time.Time) Moment {
+	m := Moment{t.Sub(c.epoch), t.UnixNano()}
+	if c.gain != nil {
+		m.Wall += c.gain.Load()
+	}
+	return m
+}
 
 // Closes returns the time at which a window closes, by the clock by which that is sooner. It is computed from the current
 // readings, since the wall clock may have been set, and the monotonic one have stood still.
