@@ -187,6 +187,9 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 	sent := time.Now()
 	err := c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	if gone, ok := errors.AsType[*engine.NotHeldError](err); ok {
+		if gone.Cause == engine.CauseBroken {
+			c.queueRelease(ttl, h.releaseRequest()) // nobody else can: the store keeps it for its holder
+		}
 		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause), Reason: gone.Reason}
 	}
 	if err != nil {

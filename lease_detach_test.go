@@ -324,3 +324,23 @@ func TestDetachOfAReaderThatFails(t *testing.T) {
 		wantEmpty(t, e, "x")
 	})
 }
+
+// An operator breaks a detached lease: Adopt returns that it is lost, and releases it, which nobody else can.
+func TestAdoptOfABrokenLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(time.Hour)).Lock, t.Context())
+		id := l.HolderID()
+		ticket, err := l.Detach(t.Context())
+		must(t, err)
+		must(t, other.Break(t.Context(), "x", id))
+		_, err = c.Adopt(t.Context(), ticket)
+		wantErr(t, err, holdfast.ErrLost)
+		start := time.Now()
+		mustRelease(t, mustLock(t, other.Mutex("x").Lock, t.Context()))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("free after %v", took)
+		}
+	})
+}

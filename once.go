@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -24,7 +25,8 @@ const MaxKeep = 10 * 365 * 24 * time.Hour
 //
 // If ran is true and err is not nil, fn was called and the work is not known to
 // be done: err is the error of fn, ErrLost if the lease was lost while fn ran,
-// or ErrUnavailable if the store did not confirm the mark. The last two are
+// or ErrUnavailable if the store did not confirm the mark; ErrReleased if fn
+// itself released the lease, before there was a mark. ErrLost and ErrUnavailable are
 // possible even if fn returned nil, and fn may then be called again, here or
 // elsewhere, so its work must be fenced or idempotent. If ran is false, the
 // errors are those of [Mutex.Lock].
@@ -86,8 +88,11 @@ func (e *onceRun) run(ctx context.Context, l *Lease, fn func(ctx context.Context
 		marked = true
 		return l.grant.release(ctx, l, e.keep)
 	}
-	if errors.Is(l.Err(), ErrReleased) {
-		return opError("finish", e.name, ErrClosed) // only Close can have released it
+	switch released := errors.Is(l.Err(), ErrReleased); {
+	case released && e.c.life.Err() != nil:
+		return opError("finish", e.name, ErrClosed)
+	case released && e.mark == 0:
+		return opError("finish", e.name, fmt.Errorf("%w by the function, before it was marked as done", ErrReleased))
 	}
 	return nil
 }

@@ -387,3 +387,31 @@ func TestOnceIsMarkedAlthoughItsContextHasEnded(t *testing.T) {
 		wantTurn(t, <-once(context.Background(), newClient(t, net.Engine), "m", time.Hour, never(t)), false)
 	})
 }
+
+// fn may release its lease itself: then there is no mark, unless the grant has set it.
+func TestOnceThatReleasesItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newClient(t, e)
+		for name, end := range map[string]func(*holdfast.Lease) error{
+			"release": func(l *holdfast.Lease) error { return l.Release(t.Context()) },
+			"detach":  func(l *holdfast.Lease) error { _, err := l.Detach(t.Context()); return err },
+		} {
+			fn := func(ctx context.Context) error {
+				return end(holdfast.LeaseFromContext(ctx))
+			}
+			ran, err := c.Once(t.Context(), "once-"+name, time.Hour, fn)
+			if !ran {
+				t.Errorf("%s: not run", name)
+			}
+			wantErr(t, err, holdfast.ErrReleased)
+			if errors.Is(err, holdfast.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+			ran, err = c.Job("job-"+name, holdfast.Every(time.Hour)).Run(t.Context(), fn)
+			if !ran || err != nil {
+				t.Errorf("%s of a job whose slot is marked: %v, %v", name, ran, err)
+			}
+		}
+	})
+}
