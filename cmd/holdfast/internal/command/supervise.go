@@ -68,7 +68,7 @@ func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.S
 	if err != nil {
 		return nil, say.failure("error", explain(err, nil))
 	}
-	cmd.Deadline = guard.At(lease.Deadline()) // read last: the start of the guard takes time, in which the lease may be renewed
+	cmd.Deadline = guard.At(lease.Deadline) // read last: the start of the guard takes time, in which the lease may be renewed
 	g.Run(cmd)
 	w := &supervision{c: c, say: say, lease: lease, guard: g}
 	if c.job == nil {
@@ -159,7 +159,7 @@ func (w *supervision) renewed(r holdfast.RenewEvent) {
 		w.say.detail("renewal-failed", []slog.Attr{slog.Duration("left", r.Left), slog.String("message", bare(r.Err))},
 			"renewal failed, %s left: %s", short(r.Left), bare(r.Err))
 	}
-	w.guard.Extend(w.lease.Deadline()) // also after a failure, which may have replaced a renewal
+	w.guard.Extend(guard.At(w.lease.Deadline)) // also after a failure, which may have replaced a renewal
 }
 
 func (w *supervision) lost() {

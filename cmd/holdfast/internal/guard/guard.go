@@ -89,7 +89,7 @@ func (g *Guard) Close() {
 func (g *Guard) Events() <-chan Event { return g.events }
 
 // Extend sends a new deadline of the lease.
-func (g *Guard) Extend(until time.Time) { g.send(order{Deadline: At(until)}) }
+func (g *Guard) Extend(until Instant) { g.send(order{Deadline: until}) }
 
 // Signal sends sig to the command and all processes that it started.
 func (g *Guard) Signal(sig syscall.Signal) { g.send(order{Signal: sig}) }

@@ -46,7 +46,7 @@ func run(t *testing.T, script string, change func(*Command)) *shell {
 	}
 	c := Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: append(os.Environ(), "READY="+pipe),
-		TTL: 3 * time.Second, Deadline: At(time.Now().Add(3 * time.Second)), KillAfter: 10 * time.Second, OnLost: KillOnLost,
+		TTL: 3 * time.Second, Deadline: now().add(3 * time.Second), KillAfter: 10 * time.Second, OnLost: KillOnLost,
 	}
 	if change != nil {
 		change(&c)
@@ -121,7 +121,7 @@ func TestClose(t *testing.T) {
 
 func TestCannotStart(t *testing.T) {
 	g, err := launch(Command{Path: "/nonexistent", Args: []string{"x"}, TTL: time.Second,
-		Deadline: At(time.Now().Add(time.Second)), OnLost: KillOnLost})
+		Deadline: now().add(time.Second), OnLost: KillOnLost})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestCannotStart(t *testing.T) {
 func TestNothingStartsWhenTheLeaseIsOver(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	g, err := launch(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "touch " + mark}, TTL: time.Second,
-		Deadline: At(time.Now()), OnLost: KillOnLost})
+		Deadline: now(), OnLost: KillOnLost})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestGroupIsGoneBeforeTheDeadline(t *testing.T) {
 			t.Parallel()
 			s := run(t, script, func(c *Command) {
 				c.TTL = time.Second
-				c.Deadline = At(time.Now().Add(c.TTL))
+				c.Deadline = now().add(c.TTL)
 			})
 			if e := s.until(Terming); e.Cause != CauseDeadline {
 				t.Errorf("cause %q", e.Cause)
@@ -180,13 +180,13 @@ func TestGroupIsGoneBeforeTheDeadline(t *testing.T) {
 func TestRenewalsKeepItRunning(t *testing.T) {
 	s := run(t, "echo ready >$READY; exec sleep 60", func(c *Command) {
 		c.TTL = 500 * time.Millisecond
-		c.Deadline = At(time.Now().Add(c.TTL))
+		c.Deadline = now().add(c.TTL)
 	})
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for range 30 { // three TTLs
 		<-ticker.C
-		s.guard.Extend(time.Now().Add(500 * time.Millisecond))
+		s.guard.Extend(now().add(500 * time.Millisecond))
 	}
 	s.guard.Signal(syscall.SIGUSR1)
 	if e := s.until(Exited); e.Status.Signal() != syscall.SIGUSR1 {
@@ -198,8 +198,8 @@ func TestRenewalsKeepItRunning(t *testing.T) {
 // A deadline that is before the present one, as of a renewal that was overtaken, changes nothing.
 func TestAnOlderDeadlineChangesNothing(t *testing.T) {
 	s := run(t, "echo ready >$READY; exec sleep 60", nil)
-	s.guard.Extend(time.Now().Add(time.Minute))
-	s.guard.Extend(time.Now())
+	s.guard.Extend(now().add(time.Minute))
+	s.guard.Extend(now())
 	s.guard.Signal(syscall.SIGUSR1)
 	if e := s.until(Exited); e.Status.Signal() != syscall.SIGUSR1 {
 		t.Errorf("status %v", e.Status)
@@ -238,7 +238,7 @@ func TestLossIsOnlyWarnedOfIfAsked(t *testing.T) {
 	s := run(t, "echo ready >$READY; exec sleep 60", func(c *Command) {
 		c.OnLost = WarnOnLost
 		c.TTL = 100 * time.Millisecond
-		c.Deadline = At(time.Now().Add(c.TTL))
+		c.Deadline = now().add(c.TTL)
 	})
 	<-time.After(300 * time.Millisecond) // nothing must happen in this time
 	s.guard.Signal(syscall.SIGTERM)
@@ -272,9 +272,9 @@ func TestARenewalThatWaitsInTheSocket(t *testing.T) {
 	}
 	g.Run(Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", "exit 7"}, Env: os.Environ(),
-		TTL: time.Minute, Deadline: At(time.Now().Add(10 * time.Second)), KillAfter: time.Minute, OnLost: KillOnLost,
+		TTL: time.Minute, Deadline: now().add(10 * time.Second), KillAfter: time.Minute, OnLost: KillOnLost,
 	}) // TERM is due 20 s before the deadline
-	g.Extend(time.Now().Add(time.Minute))
+	g.Extend(now().add(time.Minute))
 	if err := syscall.Kill(g.process, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -299,10 +299,10 @@ func TestARenewalBeforeALateStart(t *testing.T) {
 	end := time.Now().Add(100 * time.Millisecond)
 	g.Run(Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 60"}, Env: os.Environ(),
-		TTL: time.Minute, Deadline: At(end), KillAfter: time.Minute, OnLost: KillOnLost,
+		TTL: time.Minute, Deadline: At(func() time.Time { return end }), KillAfter: time.Minute, OnLost: KillOnLost,
 	})
 	g.Signal(syscall.SIGUSR1) // before the renewal, and for the command
-	g.Extend(time.Now().Add(time.Minute))
+	g.Extend(now().add(time.Minute))
 	<-time.After(time.Until(end))
 	if err := syscall.Kill(g.process, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -321,12 +321,12 @@ func TestARenewalThatWaitsBeyondTheDeadline(t *testing.T) {
 	var end time.Time
 	s := run(t, "echo ready >$READY; exec sleep 60", func(c *Command) {
 		end = time.Now().Add(2 * time.Second)
-		c.TTL, c.Deadline = 2*time.Second, At(end)
+		c.TTL, c.Deadline = 2*time.Second, At(func() time.Time { return end })
 	})
 	if err := syscall.Kill(s.guard.process, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	s.guard.Extend(time.Now().Add(time.Minute))
+	s.guard.Extend(now().add(time.Minute))
 	<-time.After(time.Until(end))
 	if err := syscall.Kill(s.guard.process, syscall.SIGCONT); err != nil {
 		t.Fatal(err)

@@ -25,10 +25,10 @@ func now() Instant {
 	return Instant(ts.Nano())
 }
 
-// At converts t, never to a later instant.
-func At(t time.Time) Instant {
-	here := now() // before time.Until, so that a pause between the two makes the result earlier
-	return here + Instant(time.Until(t))
+// At converts the time that a function returns, never to a later instant.
+func At(deadline func() time.Time) Instant {
+	here := now() // first, so that a pause or a suspend until the end makes the result earlier
+	return here + Instant(time.Until(deadline()))
 }
 
 func (i Instant) add(d time.Duration) Instant     { return i + Instant(d) }
