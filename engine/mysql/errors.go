@@ -25,13 +25,19 @@ const (
 	lockDeadlock    = 1213
 )
 
-// readOnly reports whether the server takes no changes, as one does that is a replica by now.
+// takesNoChanges is an expression that is true of a server that takes no changes, as one does that is a replica by now: what
+// it reads may be old. read_only is a number, and a word from MariaDB 12 on.
+const takesNoChanges = `(@@global.read_only NOT IN ('0', 'OFF') OR @@global.innodb_read_only)`
+
+var errReadOnly = fmt.Errorf("%w: the server is read-only", engine.ErrUnavailable)
+
+// readOnly reports whether the server takes no changes.
 func readOnly(err error) bool {
 	switch number(err) {
 	case 1290, 1792, 1836: // --read-only, a transaction, innodb_read_only
 		return true
 	}
-	return false
+	return errors.Is(err, errReadOnly)
 }
 
 // explained returns an error with what to do about it.

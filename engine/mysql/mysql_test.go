@@ -422,12 +422,32 @@ func TestReadOnlyServer(t *testing.T) {
 	server := sqlservers.StartMySQL(t)
 	dsn := makeDatabase(t, server)
 	admin := open(t, dsn)
-	for _, q := range []string{"CREATE USER app@127.0.0.1", "GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@127.0.0.1", "SET GLOBAL read_only = 1"} {
+	for _, q := range []string{"CREATE USER app@127.0.0.1", "GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@127.0.0.1"} {
 		if _, err := admin.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := newClient(t, open(t, strings.Replace(dsn, "root@", "app@", 1)), mysql.WithTimeout(time.Second))
+	l := c.Latch("l") // one that is over: what is read of it says so
+	if _, err := l.TrySet(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.CountDown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.ExecContext(t.Context(), "SET GLOBAL read_only = 1"); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func(context.Context) error{
+		"Wait": l.Wait, "CountDown": l.CountDown,
+		"Snapshot": func(ctx context.Context) error { _, err := c.Snapshot(ctx, "m"); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if err := read(ctx); !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
 	if _, err := c.Mutex("m").TryLock(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, engine.ErrDenied) || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("TryLock: %v", err)
 	}

@@ -41,7 +41,14 @@ func newStore(db *sql.DB) *tableStore {
 // Now implements cas.TimedStore.
 func (s *tableStore) Now(ctx context.Context) (time.Time, error) {
 	var us int64
-	err := s.session(ctx, func(c *sql.Conn) error { return c.QueryRowContext(ctx, `SELECT `+clock).Scan(&us) })
+	err := s.session(ctx, func(c *sql.Conn) error {
+		var noChanges bool
+		err := c.QueryRowContext(ctx, `SELECT `+clock+`, `+takesNoChanges).Scan(&us, &noChanges)
+		if err == nil && noChanges {
+			err = errReadOnly
+		}
+		return err
+	})
 	return instant(us), err
 }
 
@@ -61,7 +68,7 @@ func (s *tableStore) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, err
 // read fills docs with one statement, whose result has a row for each read.
 func read(ctx context.Context, c *sql.Conn, reads []cas.Read, docs []cas.Doc) error {
 	var q strings.Builder
-	q.WriteString(`SELECT c.i, ` + clock + `, d.rev, IF(d.rev = c.rev, NULL, d.value) FROM (`)
+	q.WriteString(`SELECT c.i, ` + clock + `, ` + takesNoChanges + `, d.rev, IF(d.rev = c.rev, NULL, d.value) FROM (`)
 	for i, r := range reads {
 		if i > 0 {
 			q.WriteString(` UNION ALL `)
@@ -78,10 +85,14 @@ func read(ctx context.Context, c *sql.Conn, reads []cas.Read, docs []cas.Doc) er
 	for ; rows.Next(); n++ {
 		var i int
 		var at int64
+		var noChanges bool
 		var rev sql.NullInt64
 		var value []byte
-		if err := rows.Scan(&i, &at, &rev, &value); err != nil {
+		if err := rows.Scan(&i, &at, &noChanges, &rev, &value); err != nil {
 			return err
+		}
+		if noChanges {
+			return errReadOnly
 		}
 		doc := cas.Doc{Rev: uint64(rev.Int64), Value: value, At: instant(at)}
 		doc.Unchanged = rev.Valid && doc.Rev == reads[i].Rev
