@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,5 +70,48 @@ func TestRepeatedRequestInAFullDocument(t *testing.T) {
 			}
 		})
 		both.Wait()
+	})
+}
+
+// Of very many newcomers in one change as many are let in as fit, and the others refused.
+func TestNewcomersOfAFullDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := castest.NewMemory()
+		s := &hooked{DocumentStore: m}
+		e := cas.New(s, 0)
+		first := semaphore("first.1", time.Hour, true)
+		held := acquire(t, e, first, engine.Granted)
+		s.swap = func(ctx context.Context, c []cas.Change) ([]cas.Outcome, error) {
+			s.swap = nil
+			time.Sleep(100 * time.Millisecond)
+			return m.Swap(ctx, c)
+		}
+		go func() { _ = renew(t, e, first, held.Token) }()
+		time.Sleep(50 * time.Millisecond) // what comes now is one change
+		var all sync.WaitGroup
+		var in atomic.Int64
+		newcomer := func(i int) error {
+			r := semaphore(fmt.Sprintf("n.%d", i), time.Hour, true)
+			r.Reason = strings.Repeat("x", 1000)
+			_, err := e.Acquire(t.Context(), r)
+			return err
+		}
+		for i := range 1200 {
+			all.Go(func() {
+				if err := newcomer(i); err == nil {
+					in.Add(1)
+				} else if !errors.Is(err, engine.ErrDenied) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		more := 0
+		for i := 1200; newcomer(i) == nil; i++ {
+			more++
+		}
+		if n := in.Load(); n < 300 || more > 20 {
+			t.Errorf("%d were let in, and %d more after them", n, more)
+		}
 	})
 }

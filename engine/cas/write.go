@@ -326,15 +326,30 @@ func repeat(ops []*operation) {
 	}
 }
 
-// refuse fails the operations that add a party to a document which is too large already, and
+// refuse fails as many of the latest operations that add a party to a document as make it too large, or some of them, and
 // returns the others. What else makes it larger is bounded: stamps, notes and tombstones.
 func refuse(ops []*operation, d *draft, w *writer) []*operation {
-	if len(d.bytes) <= max(maxDocument, len(w.doc.Value)) {
+	excess, grown := len(d.bytes)-max(maxDocument, len(w.doc.Value)), len(d.bytes)-len(w.doc.Value)
+	if excess <= 0 {
 		return ops
 	}
+	joins := func(op *operation) bool {
+		return op.client != nil && !w.parsed.has(op.id) && !w.parsed.has(op.line)
+	}
+	joining := 0
+	for _, op := range ops {
+		if joins(op) {
+			joining++
+		}
+	}
+	fit := joining - (joining*excess+grown-1)/grown // about: the document is drafted again with these
 	var rest []*operation
 	for _, op := range ops {
-		if was := w.parsed; op.client == nil || was.has(op.id) || was.has(op.line) {
+		if !joins(op) {
+			rest = append(rest, op)
+			continue
+		}
+		if fit--; fit >= 0 {
 			rest = append(rest, op)
 			continue
 		}
