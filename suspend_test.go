@@ -105,6 +105,22 @@ func TestTermOverASuspend(t *testing.T) {
 	}
 }
 
+// A term that is stopped is not over.
+func TestTermThatIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSuspendable(t)
+		over := 0
+		count := func() { over++ }
+		c.newTerm(time.Hour, count)
+		c.newTerm(time.Hour, count).stop()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if over != 1 {
+			t.Errorf("%d of two terms are over, one of which was stopped", over)
+		}
+	})
+}
+
 // The resources of a Multi of which one was broken are free when that one's time is over.
 func TestBrokenMultiOverASuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -161,37 +177,42 @@ func TestServeOverASuspend(t *testing.T) {
 	}
 }
 
-// A node that waits for another's run does not begin one when the slot has ended, though its timers stood still.
+// A node that waits for another's run does not begin one when the slot has ended, though its timers stood still, and waits
+// no longer.
 func TestRunOverASuspend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newSuspendable(t)
-		job := c.Job("j", Every(time.Minute), RetryFailed())
-		name, err := job.Resource(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, err := New(c.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer other.Close()
-		running, begun := make(chan error), make(chan struct{})
-		go func() {
-			_, _ = other.Job("j", Every(time.Minute), RetryFailed()).Run(t.Context(), func(context.Context) error {
-				close(begun)
-				return <-running
+	for name, runs := range map[string]time.Duration{"the other fails": 0, "the other goes on": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newSuspendable(t)
+				other, err := New(c.engine)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Close()
+				begun, ended := make(chan struct{}), make(chan struct{})
+				defer func() { <-ended }()
+				go func() {
+					defer close(ended)
+					_, _ = other.Job("j", Every(time.Minute), RetryFailed()).Run(t.Context(), func(context.Context) error {
+						close(begun)
+						time.Sleep(10 * time.Second)
+						c.suspend(5 * time.Minute)
+						time.Sleep(runs)
+						return errors.New("failed")
+					})
+				}()
+				<-begun
+				start := time.Now()
+				ran, err := c.Job("j", Every(time.Minute), RetryFailed()).Run(t.Context(), func(context.Context) error { return nil })
+				if ran || !errors.Is(err, ErrNotAcquired) {
+					t.Errorf("ran a slot after its end: %v, %v", ran, err)
+				}
+				if took := time.Since(start) - 10*time.Second; took > 2*time.Second {
+					t.Errorf("waited for %v after the suspend, in which the slot ended", took)
+				}
 			})
-		}()
-		<-begun
-		time.AfterFunc(10*time.Second, func() {
-			c.suspend(5 * time.Minute)
-			running <- errors.New("failed")
 		})
-		ran, err := job.Run(t.Context(), func(context.Context) error { return nil })
-		if ran || !errors.Is(err, ErrNotAcquired) {
-			t.Errorf("ran the slot %s after its end: %v, %v", name, ran, err)
-		}
-	})
+	}
 }
 
 // The store's clock says when a slot has ended, also if that of the node is set forward while it waits or runs.
