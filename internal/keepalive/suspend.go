@@ -6,7 +6,8 @@ import "time"
 // stops the monotonic clock, and with it the timers, but not the wall clock.
 const lookEvery = time.Second
 
-// mostDrift is how far the wall clock may gain on the monotonic one before what is due is moved: half of the least Margin.
+// mostDrift is how far the wall clock may gain on the monotonic one before that moves what is due, and what Closes returns: half
+// of the least Margin.
 const mostDrift = 10 * time.Millisecond
 
 // ahead is the wall clock less the monotonic one. Only a suspend, a clock that is set, and clocks that drift change it.

@@ -45,10 +45,16 @@ func (c Clock) At(t time.Time) Moment {
 }
 
 // Closes returns the time at which a window closes, by the clock by which that is sooner. It is computed from the current
-// readings, since the wall clock may have been set, and the monotonic one have stood still.
+// readings, since the wall clock may have been set, and the monotonic one have stood still. Clocks that have only drifted
+// move it not: while the window is not extended, it is the same time by the monotonic clock.
 func (c Clock) Closes(w *Window) time.Time {
 	now := time.Now()
-	return now.Add(w.Left(c.At(now)))
+	at := c.At(now)
+	left := w.End() - at.Mono
+	if sooner := w.Left(at); sooner < left-mostDrift {
+		left = sooner
+	}
+	return now.Add(left)
 }
 
 // Window is the trust window of a lease: the local time in which its holder may

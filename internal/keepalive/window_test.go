@@ -42,6 +42,7 @@ func TestCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, test := range []struct{ step, want time.Duration }{
 			{0, 50 * time.Minute}, {30 * time.Minute, 20 * time.Minute}, {2 * time.Hour, -70 * time.Minute}, {-time.Hour, 50 * time.Minute},
+			{mostDrift, 50 * time.Minute}, // it has drifted
 		} {
 			c := NewClock()
 			var w Window
