@@ -39,6 +39,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,7 +88,7 @@ type Ledger struct {
 	mu        sync.Mutex
 	named     map[id]time.Duration         // when an ID was first written, of a waiter or a holder
 	cores     map[string]map[string]string // fields of the cores that say who holds them
-	tokens    map[id]string                // the ID of a lease, by its resource and token
+	tokens    map[string][]granted         // by resource
 	resources map[string]*tracked          // of documents
 	leases    map[id][]change
 	recalls   int
@@ -121,7 +122,7 @@ func New(prefix string, start time.Time) *Ledger {
 
 // NewWithClock is New for a server with a clock of its own.
 func NewWithClock(prefix string, start time.Time, clock func() Clock) *Ledger {
-	return &Ledger{prefix: prefix, began: start, start: wall(start), clock: clock, named: map[id]time.Duration{}, cores: map[string]map[string]string{}, tokens: map[id]string{},
+	return &Ledger{prefix: prefix, began: start, start: wall(start), clock: clock, named: map[id]time.Duration{}, cores: map[string]map[string]string{}, tokens: map[string][]granted{},
 		resources: map[string]*tracked{}, leases: map[id][]change{}}
 }
 
@@ -145,11 +146,35 @@ func (l *Ledger) Named(resource, store string) (at time.Duration, ok bool) {
 	return at, ok
 }
 
+// granted is a lease of a resource with a capacity of 1, and its tokens: those after the first are for the next callers of
+// its process.
+type granted struct {
+	holder      string
+	first, last uint64
+}
+
 // Granted returns the ID of the lease, of a resource with a capacity of 1, that a Redis granted with a token; "" if it was not seen.
 func (l *Ledger) Granted(resource string, token uint64) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tokens[id{resource, strconv.FormatUint(token, 10)}]
+	for _, g := range l.tokens[resource] {
+		if g.first <= token && token <= g.last {
+			return g.holder
+		}
+	}
+	return ""
+}
+
+// grant notes the tokens of a lease, of which the store has the last, and the number of those after the first in the note.
+func (l *Ledger) grant(resource, holder, last, note string) {
+	top, err := strconv.ParseUint(last, 10, 64)
+	all := l.tokens[resource]
+	if err != nil || len(all) > 0 && all[len(all)-1].last >= top {
+		return
+	}
+	reserve, _, _ := strings.Cut(note, " ")
+	after, _ := strconv.ParseUint(reserve, 10, 64) // no note: none
+	l.tokens[resource] = append(all, granted{holder, top - min(after, top), top})
 }
 
 // name notes the first time at which an ID was written.

@@ -124,12 +124,13 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// A lease has the ID with which its token was first stored.
+// A lease has the ID with which its tokens were first stored: that of the grant, and those for its process.
 func TestGranted(t *testing.T) {
 	const core = "app:{x}"
 	l := recorded(t, wrote(5*ms, "HSET", core, "deadline", score(100*ms), "token", "7", "holder", "c.a"), wrote(7*ms, "HSET", core, "deadline", score(120*ms)),
-		wrote(9*ms, "HSET", core, "deadline", score(130*ms), "token", "9", "holder", "c.b"))
-	for token, want := range map[uint64]string{7: "c.a", 8: "", 9: "c.b"} {
+		wrote(9*ms, "HSET", core, "deadline", score(130*ms), "token", "9", "holder", "c.b"),
+		wrote(11*ms, "HSET", core, "deadline", score(140*ms), "token", "36", "holder", "c.c", "note", "16 0 "), wrote(12*ms, "HSET", core, "deadline", score(150*ms)))
+	for token, want := range map[uint64]string{7: "c.a", 8: "", 9: "c.b", 19: "", 20: "c.c", 36: "c.c", 37: ""} {
 		if got := l.Granted("x", token); got != want {
 			t.Errorf("token %d: %q, want %q", token, got, want)
 		}

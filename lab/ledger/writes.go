@@ -74,13 +74,15 @@ func (l *Ledger) core(name string, at time.Duration, fields []string) {
 		core = map[string]string{}
 		l.cores[name] = core
 	}
-	before, moved := core["holder"], false
+	before, moved, note := core["holder"], false, ""
 	for i := 0; i+1 < len(fields); i += 2 {
 		switch fields[i] {
 		case "deadline", "holder":
 			core[fields[i]], moved = fields[i+1], true
 		case "token":
 			core[fields[i]] = fields[i+1]
+		case "note":
+			note = fields[i+1]
 		}
 	}
 	if !moved {
@@ -92,9 +94,7 @@ func (l *Ledger) core(name string, at time.Duration, fields []string) {
 	}
 	if held && core["holder"] != "" {
 		l.set(id{name, core["holder"]}, instant(at), deadline)
-		if of := (id{name, core["token"]}); l.tokens[of] == "" {
-			l.tokens[of] = core["holder"]
-		}
+		l.grant(name, core["holder"], core["token"], note)
 	}
 }
 

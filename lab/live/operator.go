@@ -32,7 +32,7 @@ type broken struct {
 	resource string
 	holder   string // the name of its client; empty: unknown
 	token    uint64
-	store    string // its ID in the store; empty: not compared, as on a quorum
+	store    string // its ID in the store; empty: not compared
 }
 
 // mostReserved is how many tokens are set aside with a grant, at most: a lease may
@@ -104,10 +104,7 @@ func (o *operator) once(e engine.Engine, c *holdfast.Client, res engine.Resource
 		return false
 	}
 	h := s.Holders[0]
-	f := broken{force: by == fault.ForceBreak, at: o.run.rec.Now(), resource: res.Name, holder: h.Client.Name, token: h.Token}
-	if o.run.p.Nodes == 1 {
-		f.store = h.ID
-	}
+	f := broken{force: by == fault.ForceBreak, at: o.run.rec.Now(), resource: res.Name, holder: h.Client.Name, token: h.Token, store: h.ID}
 	var opts []holdfast.BreakOption
 	if f.force {
 		opts = append(opts, holdfast.Force())
