@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
-// Save writes a result, which has a history, as a replay file.
+// Save writes a result, which has a history, as a replay file, and makes its folder.
 func Save(file string, result any) error {
 	text, err := json.MarshalIndent(result, "", " ")
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(file, append(text, '\n'), 0o644)

@@ -21,9 +21,9 @@ const (
 	// poll is added to both where a hand-off may take one: on a quorum, whose waiters try again
 	// by themselves, and on stores other than Redis, whose wake-ups may lag behind their writes.
 	poll = 1500 * time.Millisecond
-	// sameTime and sameTimeOfDocuments are how close two calls may be for their order in the
-	// store to be unknown without a stall between them: a document is written again after a conflict.
-	sameTime, sameTimeOfDocuments = 40 * time.Millisecond, 250 * time.Millisecond
+	// sameTime and sameTimeOfDocuments are how close two calls may be for their order in the store to be unknown without a
+	// stall between them: a document is written again after a conflict, and newcomers join within some 2 s (docs/GUARANTEES.md).
+	sameTime, sameTimeOfDocuments = 40 * time.Millisecond, 2 * time.Second
 	// lateness is by how many stalls a call may be late.
 	lateness = 4
 	// seen is how much longer than the interval of renewals the notice of a break may take.
