@@ -79,7 +79,7 @@ type HistoryEvent struct {
 	Client   Meta          // where the client ran
 	Name     string        // of the client; see WithName
 	Waited   time.Duration // for the grant, or until the wait ended without one
-	Held     time.Duration // of HistoryReleased, HistoryDetached and HistoryLost: the lease was granted, or adopted, at At minus Held
+	Held     time.Duration // of HistoryReleased, HistoryDetached and HistoryLost: the lease was granted, or adopted, at At minus Held, and earlier if the machine was suspended meanwhile
 	Cause    string
 	Count    int
 }

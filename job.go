@@ -269,8 +269,8 @@ func (c storeClock) read() time.Time {
 	return c.store.Add(max(now.Mono-c.sent.Mono, time.Duration(now.Wall-c.sent.Wall)))
 }
 
-// clockPatience is how long the store is asked whether an instant is reached, before the local clocks are believed.
-const clockPatience = 2 * time.Second
+// clockTimeout is how long the store is asked whether an instant is reached, before the local clocks are believed.
+const clockTimeout = 2 * time.Second
 
 // reached reports whether the store's clock has reached an instant. If the local clocks say so, which may have been set, it
 // asks the store, and returns a new reading if that differs.
@@ -278,7 +278,7 @@ func (c *Client) reached(ctx context.Context, now storeClock, name string, at ti
 	if now.read().Before(at) {
 		return now, false
 	}
-	ask, cancel := context.WithTimeout(ctx, clockPatience)
+	ask, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
 	again, err := c.readClock(ask, name)
 	if err != nil {

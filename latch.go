@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// MaxCount is the maximum count of a Latch.
+// MaxCount is the maximum count of a Latch. On PostgreSQL, MySQL, SQLite, etcd and ZooKeeper, where it is in one document, a
+// count above some 8,000 cannot be counted down to zero: the CountDown that does not fit returns ErrDenied.
 const MaxCount = 1 << 16
 
 // ErrLatchEnded: the latch ended before its count was zero: its TTL ran out, an

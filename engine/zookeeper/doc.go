@@ -53,8 +53,9 @@
 // until it notices; and a client of the leader itself may overtake a commit that the followers
 // have already answered. Nothing that excludes others follows from reads: grants, renewals and
 // releases are transactions, and a waiter that receives a message of its grant claims it by a
-// transaction before it acts. An old read can show an old Snapshot, and cost a waiter its place in
-// the queue.
+// transaction before it acts. An old read can show an old Snapshot, cost a waiter its place in
+// the queue, let a signal miss a waiter that has just come, and make Wait and CountDown of a Latch
+// see the round before the one that was set a moment ago.
 //
 // # Wake-ups
 //
