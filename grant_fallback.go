@@ -96,14 +96,12 @@ func (s *fallbackGrant) fallback() Fallback { return s.acquirer.opts.fallback }
 // open implements grant. Without the store only the TTL can end the grant.
 func (s *fallbackGrant) open() bool {
 	s.mu.Lock()
-	expired := s.term.passed()
+	ended, expired := s.ended, s.term.passed()
 	s.mu.Unlock()
 	if expired {
 		s.end(&LostError{Resource: s.acquirer.name, Cause: LostExpired})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.ended
+	return !ended && !expired
 }
 
 func (s *fallbackGrant) endError() error {

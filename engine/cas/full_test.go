@@ -30,6 +30,19 @@ func fill(t *testing.T, e *cas.Engine) {
 	}
 }
 
+// renewSlowly begins a renewal the swap of which takes a while: what comes when it has returned is one change.
+func renewSlowly(t *testing.T, e *cas.Engine, s *hooked, r engine.Request, token uint64) {
+	t.Helper()
+	s.swap = func(ctx context.Context, c []cas.Change) ([]cas.Outcome, error) {
+		s.swap = nil
+		time.Sleep(100 * time.Millisecond)
+		return s.DocumentStore.Swap(ctx, c)
+	}
+	go func() { _ = renew(t, e, r, token) }()
+	time.Sleep(50 * time.Millisecond)
+	synctest.Wait()
+}
+
 // A withdrawal needs room for a tombstone, also in a full document.
 func TestWithdrawOfAFullDocument(t *testing.T) {
 	e := cas.New(castest.NewMemory(), 0)
@@ -45,19 +58,12 @@ func TestWithdrawOfAFullDocument(t *testing.T) {
 // Who is in a full document already is not refused together with a newcomer.
 func TestRepeatedRequestInAFullDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := castest.NewMemory()
-		s := &hooked{DocumentStore: m}
+		s := &hooked{DocumentStore: castest.NewMemory()}
 		e := cas.New(s, 0)
 		first := semaphore("first.1", time.Hour, true)
 		held := acquire(t, e, first, engine.Granted)
 		fill(t, e)
-		s.swap = func(ctx context.Context, c []cas.Change) ([]cas.Outcome, error) {
-			s.swap = nil
-			time.Sleep(100 * time.Millisecond)
-			return m.Swap(ctx, c)
-		}
-		go func() { _ = renew(t, e, first, held.Token) }()
-		time.Sleep(50 * time.Millisecond) // what comes now is one change
+		renewSlowly(t, e, s, first, held.Token)
 		var both sync.WaitGroup
 		both.Go(func() {
 			if _, err := e.Acquire(t.Context(), semaphore("newcomer.1", time.Hour, true)); !errors.Is(err, engine.ErrDenied) {
@@ -76,18 +82,11 @@ func TestRepeatedRequestInAFullDocument(t *testing.T) {
 // Of very many newcomers in one change as many are let in as fit, and the others refused.
 func TestNewcomersOfAFullDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := castest.NewMemory()
-		s := &hooked{DocumentStore: m}
+		s := &hooked{DocumentStore: castest.NewMemory()}
 		e := cas.New(s, 0)
 		first := semaphore("first.1", time.Hour, true)
 		held := acquire(t, e, first, engine.Granted)
-		s.swap = func(ctx context.Context, c []cas.Change) ([]cas.Outcome, error) {
-			s.swap = nil
-			time.Sleep(100 * time.Millisecond)
-			return m.Swap(ctx, c)
-		}
-		go func() { _ = renew(t, e, first, held.Token) }()
-		time.Sleep(50 * time.Millisecond) // what comes now is one change
+		renewSlowly(t, e, s, first, held.Token)
 		var all sync.WaitGroup
 		var in atomic.Int64
 		newcomer := func(i int) error {
